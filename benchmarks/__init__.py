@@ -1,0 +1,1 @@
+"""Benchmarks of the engine: ``python -m benchmarks`` prints tables and writes one JSON file."""

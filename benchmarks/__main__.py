@@ -1,0 +1,56 @@
+"""Command line: ``python -m benchmarks [--only support growth start bulk] [--quick] [--out FILE]``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+
+import likeset
+from benchmarks import bulk, growth, start, support
+
+BENCHMARKS = {"support": support.run, "growth": growth.run, "start": start.run, "bulk": bulk.run}
+
+
+def main() -> None:
+    """Run the chosen benchmarks, show each table as it is ready, write all numbers at the end."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Benchmarks of the likeset engine.")
+    parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), default=list(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer repeats")
+    parser.add_argument("--out", type=Path, default=Path("out/bench/engine.json"), help="where the JSON goes")
+    options = parser.parse_args()
+
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    results = {}
+    for name in options.only:
+        with Progress(console=console, transient=True) as progress:
+            report = BENCHMARKS[name](progress, options.quick)
+        report.show(console)
+        results[name] = report.records
+
+    machine = {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "processor": platform.processor() or platform.machine(),
+    }
+    document = {
+        "version": getattr(likeset, "__version__", None),
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "quick": options.quick,
+        "machine": machine,
+        "results": results,
+    }
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(document, indent=1) + "\n")
+    console.print(f"numbers written to {options.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""likeset: anytime-valid likelihood-ratio confidence sets.
+
+>>> import likeset as ls
+>>> seq = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(dim=1, bound=3.0), alpha=0.05)
+>>> seq.update([[1.0]] * 5, [1, 1, 0, 1, 1])
+>>> seq.set.contains([0.5])
+True
+"""
+
+from likeset.errors import (
+    EmptySetError,
+    FileFormatError,
+    InvalidArgumentError,
+    LikesetError,
+    NotConvexError,
+    ObservationError,
+    PieceError,
+    ShapeError,
+)
+from likeset.families import (
+    Bernoulli,
+    Binomial,
+    CustomFamily,
+    Exponential,
+    Gaussian,
+    Laplace,
+    LogWeibull,
+    Poisson,
+    Weibull,
+)
+from likeset.persistence import load
+from likeset.predictors import FTRL, VAW, Aggregate, Fixed, Mixture, PlugIn
+from likeset.sequence import ConfidenceSequence
+from likeset.sets import LikelihoodSet, Support
+from likeset.spaces import Embedded, Linear
+from likeset.weights import BiasWeighting, Unweighted
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "FTRL",
+    "VAW",
+    "Aggregate",
+    "Bernoulli",
+    "BiasWeighting",
+    "Binomial",
+    "ConfidenceSequence",
+    "CustomFamily",
+    "Embedded",
+    "EmptySetError",
+    "Exponential",
+    "FileFormatError",
+    "Fixed",
+    "Gaussian",
+    "InvalidArgumentError",
+    "Laplace",
+    "LikelihoodSet",
+    "LikesetError",
+    "Linear",
+    "LogWeibull",
+    "Mixture",
+    "NotConvexError",
+    "ObservationError",
+    "PieceError",
+    "PlugIn",
+    "Poisson",
+    "ShapeError",
+    "Support",
+    "Unweighted",
+    "Weibull",
+    "load",
+]

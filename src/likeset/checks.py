@@ -1,0 +1,219 @@
+r"""The contract suite: what every family, predictor and weighting must satisfy, built-in or your own.
+
+The central check needs no simulation. A ratio process is valid if, from *any* state and for *every* theta,
+
+    growth(theta) = ∫ [ R_{t+1}(theta; y) / R_t(theta) ] p_theta(y | x) dy  <=  1.
+
+:func:`one_step_growth` copies the sequence, feeds it every possible y (counts are enumerated, real numbers
+integrated) and adds up. A forecast that has seen y, a weight on one side only and an unnormalised mixture all push it
+above one.
+
+>>> import likeset as ls
+>>> check_predictor(ls.FTRL(penalty=0.5), ls.Bernoulli())      # silent when all is well
+"""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likeset.errors import InvalidArgumentError, LikesetError
+from likeset.families import FAMILIES
+from likeset.families.base import Array, CurveFamily, Family
+from likeset.persistence import load
+from likeset.predictors import PREDICTORS
+from likeset.sequence import ConfidenceSequence
+from likeset.spaces import Embedded, Linear
+from likeset.weights import WEIGHTINGS
+
+TOLERANCE = 1e-4  # allowed above 1: the quadrature does not know the kinks of a forecast; leaks show at 1e-2 and more
+_PROBES = np.array([[0.8, 0.1], [-0.3, 0.9], [0.8, 0.1], [0.5, 0.5], [0.2, -0.7], [-0.3, 0.9]])
+
+
+class ContractError(LikesetError, AssertionError):
+    """A piece broke the contract; the message says which part and by how much."""
+
+
+def built_in_families() -> list[Family]:
+    """One example of every family the package lists."""
+    return [_example(cls) for cls in FAMILIES]
+
+
+def built_in_predictors() -> list[Any]:
+    """One example of every predictor the package lists."""
+    return [_example(cls) for cls in PREDICTORS]
+
+
+def built_in_weightings() -> list[Any]:
+    """Examples of every weighting the package lists."""
+    return [piece for cls in WEIGHTINGS for piece in (cls.examples() if hasattr(cls, "examples") else [_example(cls)])]
+
+
+def one_step_growth(sequence: ConfidenceSequence, x: Any, theta: Any) -> float:
+    """Expected factor by which R(theta) grows at x if theta is true; at most 1 for a valid construction."""
+    covariate = sequence.space.covariates(x)
+    z = float(covariate[0] @ np.asarray(theta, dtype=np.float64))
+    reach = min(sequence.space.bound * float(np.linalg.norm(covariate)), 3.0)
+    y, v = sequence.family.outcomes(np.array([min(z, -reach), z, max(z, reach)]))
+    before = sequence.set.log_ratio(theta)
+    density = np.exp(sequence.family.log_density(y, np.full(len(v), z)))
+    growth = 0.0
+    for outcome, mass in zip(y, v * density, strict=True):
+        after = copy.deepcopy(sequence)
+        after.update(covariate, outcome[None])
+        growth += mass * float(np.exp(after.set.log_ratio(theta) - before))
+    return growth
+
+
+def check_growth(sequence: ConfidenceSequence, x: Any, thetas: Any) -> None:
+    """Raise unless R(theta) is a supermartingale step at x for every row of ``thetas``."""
+    for theta in np.atleast_2d(thetas):
+        growth = one_step_growth(sequence, x, theta)
+        if not growth <= 1.0 + TOLERANCE:
+            raise ContractError(
+                f"one-step growth of R(theta) at x = {np.ravel(x)}, theta = {theta} is {growth:.6f} > 1 for "
+                f"{sequence!r}: "
+                "the numerator is not a normalised, predictable density or the weights differ between the two sides."
+            )
+
+
+def check_family(family: Family, z_values: Any = (-1.5, -0.3, 0.0, 0.7, 1.6)) -> None:
+    """Raise unless densities are normalised, derivatives are right, and mean, samples and flags agree."""
+    rng = np.random.default_rng(0)
+    for z in np.asarray(z_values, dtype=np.float64):
+        y, v = family.outcomes(np.array([z]))
+        mass = float(np.sum(v * np.exp(family.log_density(y, np.full(len(v), z)))))
+        _require(abs(mass - 1.0) < 1e-6, family, f"density at z = {z:g} integrates to {mass:.8f}, not 1")
+
+        draws = family.sample(np.full(4000, z), rng)
+        canonical = family.observations(draws)
+        _require(canonical.shape == (4000, *family.observation_shape), family, "samples have the wrong shape")
+        numbers = canonical[:, 0] if family.observation_shape else canonical
+        spread = 6 * numbers.std() / np.sqrt(len(numbers)) + 1e-9
+        _require(
+            abs(numbers.mean() - float(family.mean(z))) < spread,
+            family,
+            f"mean({z:g}) disagrees with the mean of samples",
+        )
+        _check_derivatives(family, canonical[:20], z)
+    mu, L = family.curvature_bounds(1.5)
+    _require(0 <= mu <= L and L > 0, family, f"curvature bounds ({mu}, {L}) are not 0 <= mu <= L")
+    for bad in (np.nan, np.inf, "a", None):
+        try:
+            family.observations(bad)
+        except LikesetError:
+            continue
+        _require(False, family, f"observations({bad!r}) was accepted")
+
+
+def check_predictor(predictor: Any, family: Family, weighting: Any = None) -> None:
+    """Raise unless a sequence with this predictor is predictable, normalised, valid and can be saved."""
+    sequence = _exercised(predictor, family, weighting)
+    x = np.array([0.6, -0.4])
+    check_predictability(sequence, x)
+    check_growth(sequence, x, [[0.3, 0.2], [-0.9, 0.8]])
+    check_round_trip(sequence)
+
+
+def check_weighting(weighting: Any, family: Family) -> None:
+    """Raise unless weights are in [0, 1], do not depend on the y they weigh, and the ratio stays valid."""
+    check_predictor(None, family, weighting)
+
+
+def check_predictability(sequence: ConfidenceSequence, x: Any) -> None:
+    """Raise unless weight and forecast at x are the same whatever y comes, and the forecast is a density."""
+    covariate = sequence.space.covariates(x)
+    phi = _embedded(sequence, covariate[0])
+    forecast = copy.deepcopy(sequence)._running.forecaster.forecast(phi)
+    y, v = sequence.family.outcomes(np.linspace(-3.0, 3.0, 5))
+    mass = float(np.sum(v * np.exp(forecast.log_density(y))))
+    _require(mass <= 1.0 + TOLERANCE, sequence, f"the forecast at x = {x} integrates to {mass:.6f} > 1")
+    weights, errors = set(), []
+    for outcome in y[:: max(1, len(y) // 5)]:
+        after = copy.deepcopy(sequence)
+        after.update(covariate, outcome[None])
+        weights.add(float(after.ledger.weights.rows[-1]))
+        errors.append(abs(float(after.ledger.log_q.rows[-1]) - float(forecast.log_density(outcome))))
+    _require(len(weights) == 1, sequence, f"the weight at x = {x} depends on y: {sorted(weights)}")
+    _require(max(errors) < 1e-9, sequence, f"the forecast at x = {x} changed by {max(errors):.2g} once y was known")
+
+
+def check_round_trip(sequence: ConfidenceSequence) -> None:
+    """Raise unless a saved and loaded copy continues bit for bit (built-in pieces)."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "sequence.likeset"
+        sequence.save(path)
+        loaded = load(path)
+    original = copy.deepcopy(sequence)
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        x = rng.normal(size=original.space.covariate_shape)
+        y = original.family.sample(np.array([0.1]), rng)
+        original.update(x, y)
+        loaded.update(x, y)
+    for name in ("log_q", "weights", "y", "x"):
+        same = np.array_equal(getattr(original.ledger, name).rows, getattr(loaded.ledger, name).rows)
+        _require(same, sequence, f"{name} differs between the original and its loaded copy")
+    if original.family.convex and not original.set.is_empty:
+        same = np.array_equal(original.set.upper(_PROBES), loaded.set.upper(_PROBES))
+        _require(same, sequence, "upper bounds differ between the original and its loaded copy")
+
+
+def applicable(predictor: Any, family: Family, space: Any = None) -> bool:
+    """Whether a predictor can be used with a family (VAW needs a log-partition function)."""
+    try:
+        if hasattr(predictor, "start"):
+            predictor.start(family, space or Linear(dim=2, bound=1.5))
+    except InvalidArgumentError:
+        return False
+    return True
+
+
+def _example(cls: Any) -> Any:
+    return cls.example() if hasattr(cls, "example") else cls()
+
+
+def _exercised(predictor: Any, family: Family, weighting: Any) -> ConfidenceSequence:
+    sequence = ConfidenceSequence(family, Linear(dim=2, bound=1.5), 0.1, predictor, weighting)
+    rng = np.random.default_rng(7)
+    for x in _PROBES:
+        sequence.update(x, family.sample(np.array([x @ [0.5, -0.4]]), rng))
+    return sequence
+
+
+def _embedded(sequence: ConfidenceSequence, x: Array) -> Embedded:
+    running = sequence._running
+    basis = running.basis.including(x)
+    number = running.ledger.number(x)
+    return Embedded(x, basis.coordinates(x[None, :])[0][0], running.ledger.merged.count if number is None else number)
+
+
+def _check_derivatives(family: Family, y: Array, z: float) -> None:
+    h = 1e-5
+    grid = np.full(len(y), z)
+    first, second = family.derivatives(y, grid)
+    above, below = family.log_density(y, grid + h), family.log_density(y, grid - h)
+    numeric = (above - below) / (2 * h)
+    kink = np.abs(numeric - first) > 1e-5 * (1 + np.abs(first))
+    if isinstance(family, CurveFamily):
+        slopes = [family.derivatives(y, grid + s)[0] for s in (h, -h)]
+        curvature = (slopes[0] - slopes[1]) / (2 * h)
+        _require(not kink.any(), family, f"first derivative at z = {z:g} is off by {np.abs(numeric - first).max():.2g}")
+        wrong = np.abs(curvature - second) > 1e-5 * (1 + np.abs(second))
+        _require(
+            not wrong.any(), family, f"second derivative at z = {z:g} is off by {np.abs(curvature - second).max():.2g}"
+        )
+    _require(kink.mean() <= 0.05, family, f"first derivative at z = {z:g} does not match differences")
+    if family.convex:
+        _require(
+            bool((second <= 1e-9).all()), family, f"declared convex, but curvature at z = {z:g} has the wrong sign"
+        )
+
+
+def _require(condition: bool, piece: object, problem: str) -> None:
+    if not condition:
+        raise ContractError(f"{piece!r}: {problem}.")

@@ -1,0 +1,71 @@
+"""Typed errors: each names the argument, shows the offending value and says what to do instead."""
+
+from __future__ import annotations
+
+
+class LikesetError(Exception):
+    """Base class of every error raised on purpose by likeset."""
+
+
+class InvalidArgumentError(LikesetError, ValueError):
+    """An argument is unusable. Nothing was recorded or changed.
+
+    Attributes: ``argument`` (its name), ``value`` (what was given), ``remedy`` (what to do).
+
+    >>> raise InvalidArgumentError("alpha", 1.5, "is not strictly between 0 and 1", "use an error level such as 0.05")
+    Traceback (most recent call last):
+        ...
+    likeset.errors.InvalidArgumentError: alpha = 1.5 is not strictly between 0 and 1; use an error level such as 0.05.
+    """
+
+    def __init__(self, argument: str, value: object, problem: str, remedy: str) -> None:
+        self.argument = argument
+        self.value = value
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{argument} = {_brief(value)} {problem}; {remedy}.")
+
+
+class ShapeError(InvalidArgumentError):
+    """An array has the wrong number of dimensions or the wrong length."""
+
+
+class ObservationError(InvalidArgumentError):
+    """An observation y lies outside the support of the family."""
+
+
+class PieceError(LikesetError, ValueError):
+    """A predictor, weighting or family of the user's own broke the rules of validity.
+
+    Raised before the observation is recorded: a weight outside [0, 1], a forecast that is not a
+    probability density, a derivative that does not match its function.
+    """
+
+
+class EmptySetError(LikesetError):
+    """No parameter in Theta is plausible any more.
+
+    With probability at least 1 - alpha this never happens under a correct model, so an empty set is
+    evidence at level alpha that the family, the bound or the space (kernel) is wrong.
+    """
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = alpha
+        super().__init__(
+            f"the confidence set is empty: at level alpha = {alpha:g} the data refute the model. "
+            "Check the family and its scale, whether the bound on |theta| is too small, and the features or kernel; "
+            "ask `is_empty` before querying a set that may be empty."
+        )
+
+
+class NotConvexError(LikesetError):
+    """Exact extrema were asked of a family whose negative log-density is not convex in z."""
+
+
+class FileFormatError(LikesetError):
+    """A saved file is damaged, truncated, of a newer version, or not a likeset file."""
+
+
+def _brief(value: object, limit: int = 80) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,0 +1,162 @@
+r"""What a family is: the conditional law of y given the linear predictor z = x'theta.
+
+Every family offers the same small interface (:class:`Family`). Two optional shapes let the engine merge
+repeated covariates, so that cost does not grow with the number of observations:
+
+* :class:`CurveFamily`   -log p(y | z) = a(y) A(z) - s(y) z - c(y)    (exponential families)
+* a ``scale`` attribute with ``log_density = -|y - z| / scale - log(2 scale)``   (Laplace noise)
+
+To add a family, write one file with one class and list it in ``families/__init__.py``; the contract
+suite (:mod:`likeset.checks`) finds it there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likeset.arguments import real_array
+from likeset.errors import ObservationError, ShapeError
+from likeset.special import sigmoid
+from likeset.support.terms import Curve
+
+Array = NDArray[np.float64]
+
+
+@runtime_checkable
+class Family(Protocol):
+    """The law of y given z = x'theta. ``y`` below is in canonical form, as returned by ``observations``."""
+
+    convex: bool
+    """Whether -log p(y | z) is convex in z for every y (then exact extrema over the set exist)."""
+
+    discrete: bool
+    """Whether y is a count (probabilities) rather than a real number (densities)."""
+
+    observation_shape: tuple[int, ...]
+    """Shape of one observation in canonical form: () for a number, (2,) for a (time, event) pair."""
+
+    def observations(self, y: Any) -> Array:
+        """Check user-supplied y against the support; canonical array, one leading entry per observation."""
+        ...
+
+    def log_density(self, y: Array, z: Array) -> Array:
+        """log p(y | z), normalised; leading dimensions of y broadcast against z."""
+        ...
+
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
+        """First and second derivative of log p(y | z) in z."""
+        ...
+
+    def sample(self, z: Array, rng: np.random.Generator) -> Array:
+        """One y per entry of z."""
+        ...
+
+    def mean(self, z: Array) -> Array:
+        """E[y | z]."""
+        ...
+
+    def curvature_bounds(self, bound: float) -> tuple[float, float]:
+        """(mu, L): lower and upper bound of the curvature of -log p over |z| <= bound."""
+        ...
+
+    def outcomes(self, z: Array) -> tuple[Array, Array]:
+        """Nodes y_i and weights v_i with  sum_i v_i f(y_i) = ∫ f(y) dy  for densities f like p(. | z).
+
+        ``z`` is a 1-D array of linear predictors whose laws the nodes must cover. Counts are enumerated.
+        """
+        ...
+
+    def settings(self) -> dict[str, float]:
+        """Constructor arguments, for saving."""
+        ...
+
+
+def curve_value(curve: Curve, z: Array) -> Array:
+    """A(z)."""
+    if curve is Curve.QUADRATIC:
+        return 0.5 * z * z
+    if curve is Curve.EXPONENTIAL:
+        return np.exp(z)
+    return np.logaddexp(0.0, z)
+
+
+def curve_derivatives(curve: Curve, z: Array) -> tuple[Array, Array]:
+    """A'(z) and A''(z)."""
+    if curve is Curve.QUADRATIC:
+        return z, np.ones_like(z)
+    if curve is Curve.EXPONENTIAL:
+        e = np.exp(z)
+        return e, e
+    return sigmoid(z), sigmoid(z) * sigmoid(-z)
+
+
+class CurveFamily(Family):
+    """Exponential families:  -log p(y | z) = a(y) A(z) - s(y) z - c(y),  one convex curve A, a(y) >= 0.
+
+    A subclass names its ``curve`` and implements ``statistics``; densities, derivatives and merging of
+    repeated covariates follow.
+    """
+
+    curve: ClassVar[Curve]
+    convex: bool = True
+    discrete: bool = False
+    observation_shape: tuple[int, ...] = ()
+
+    canonical_scale: float | None = None
+    """a(y) when it is the same for every y, so that a A(z) is the log-partition function; else None."""
+
+    def statistics(self, y: Array) -> tuple[Array, Array, Array]:
+        """(a, s, c) of each observation."""
+        raise NotImplementedError  # every subclass has its own
+
+    def log_density(self, y: Array, z: Array) -> Array:
+        """log p(y | z) = s z - a A(z) + c."""
+        a, s, c = self.statistics(np.asarray(y, dtype=np.float64))
+        z = np.asarray(z, dtype=np.float64)
+        return s * z - a * curve_value(self.curve, z) + c
+
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
+        """First and second derivative of log p in z: s - a A'(z) and -a A''(z)."""
+        a, s, _ = self.statistics(np.asarray(y, dtype=np.float64))
+        first, second = curve_derivatives(self.curve, np.asarray(z, dtype=np.float64))
+        return s - a * first, -a * second
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{k}={v:g}" for k, v in self.settings().items())
+        return f"{type(self).__name__}({inside})"
+
+    def settings(self) -> dict[str, float]:
+        """Constructor arguments, for saving."""
+        return {}
+
+
+def observation_vector(y: Any) -> Array:
+    """y as a 1-D float array with one entry per observation; a scalar is one observation."""
+    array = real_array("y", y)
+    if array.ndim == 0:
+        array = array.reshape(1)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ShapeError("y", y, f"has shape {array.shape}", "pass a number or a 1-D array of observations")
+    return array
+
+
+def refuse(y: Array, bad: NDArray[np.bool_], problem: str, remedy: str) -> None:
+    """Raise an ObservationError naming the first bad observation, if there is one."""
+    if bad.any():
+        index = int(np.argmax(bad))
+        value = y[index] if y.ndim == 1 else tuple(y[index])
+        raise ObservationError(f"y[{index}]", value, problem, remedy)
+
+
+def panels(breakpoints: Array, nodes_per_panel: int = 20) -> tuple[Array, Array]:
+    """Composite Gauss-Legendre nodes and weights between consecutive sorted breakpoints."""
+    edges = np.unique(breakpoints)
+    t, v = np.polynomial.legendre.leggauss(nodes_per_panel)
+    half = 0.5 * np.diff(edges)[:, None]
+    middle = 0.5 * (edges[1:] + edges[:-1])[:, None]
+    return (middle + half * t).ravel(), (half * v).ravel()

@@ -1,0 +1,88 @@
+"""Successes out of a known number of trials, with logit link."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from likeset.arguments import positive_integer
+from likeset.families.base import Array, CurveFamily, observation_vector, refuse
+from likeset.special import log_gamma, sigmoid
+from likeset.support.terms import Curve
+
+
+class Binomial(CurveFamily):
+    """y successes in ``trials`` with success probability s(z) = 1/(1+e^-z).
+
+    -log p(y | z) = n log(1 + e^z) - y z - log C(n, y).
+
+    >>> float(Binomial(trials=2).log_density(1.0, 0.0).round(6)) == round(float(np.log(0.5)), 6)
+    True
+    """
+
+    curve = Curve.SOFTPLUS
+    discrete = True
+
+    def __init__(self, trials: int) -> None:
+        self.trials = positive_integer("trials", trials)
+        self.canonical_scale = float(self.trials)
+
+    @classmethod
+    def example(cls) -> Binomial:
+        """An instance for the contract suite."""
+        return Binomial(trials=3)
+
+    def settings(self) -> dict[str, float]:
+        """Constructor arguments."""
+        return {"trials": self.trials}
+
+    def observations(self, y: Any) -> Array:
+        """Whole numbers from 0 to the number of trials."""
+        counts = observation_vector(y)
+        refuse(
+            counts,
+            (counts < 0) | (counts > self.trials) | (counts != np.floor(counts)),
+            "is not a number of successes",
+            f"observations are the integers from 0 to {self.trials}",
+        )
+        return counts
+
+    def statistics(self, y: Array) -> tuple[Array, Array, Array]:
+        """a = n, s = y, c = log C(n, y)."""
+        n = float(self.trials)
+        log_choose = log_gamma(n + 1) - log_gamma(y + 1) - log_gamma(n - y + 1)
+        return np.full_like(y, n), y, log_choose
+
+    def sample(self, z: Array, rng: np.random.Generator) -> Array:
+        """Numbers of successes."""
+        return np.asarray(rng.binomial(self.trials, sigmoid(z)), dtype=np.float64)
+
+    def mean(self, z: Array) -> Array:
+        """E[y] = n s(z)."""
+        return np.asarray(self.trials * sigmoid(z))
+
+    def curvature_bounds(self, bound: float) -> tuple[float, float]:
+        """mu = n s(B)(1 - s(B)), L = n/4."""
+        return float(self.trials * sigmoid(bound) * sigmoid(-bound)), self.trials / 4.0
+
+    def outcomes(self, z: Array) -> tuple[Array, Array]:
+        """Every outcome."""
+        counts = np.arange(self.trials + 1.0)
+        return counts, np.ones_like(counts)
+
+
+class Bernoulli(Binomial):
+    """A success (1) or failure (0) with logit link: Binomial with one trial."""
+
+    def __init__(self) -> None:
+        super().__init__(trials=1)
+
+    @classmethod
+    def example(cls) -> Bernoulli:
+        """An instance for the contract suite."""
+        return Bernoulli()
+
+    def settings(self) -> dict[str, float]:
+        """Constructor arguments."""
+        return {}

@@ -1,0 +1,251 @@
+r"""A family from the user's own negative log-density.
+
+    -log p(y | z) = negative_log_density(y, z)      vectorised in both arguments
+
+Derivatives in z may be given; otherwise they are computed by central differences. Whatever was given is
+checked when the family is built, at points of the support and of ``z_range``: derivatives against
+differences, the density against 1 (rule 3 of validity: densities, not scores), convexity against the
+second derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from likeset.errors import InvalidArgumentError, NotConvexError, PieceError
+from likeset.families.base import Array, observation_vector, panels, refuse
+
+_STEP = 2e-3  # balances the truncation error (step^6) of the differences below against rounding
+_SUPPORTS = ("real", "positive", "unit", "counts")
+
+NegativeLogDensity = Callable[[Array, Array], Array]
+
+
+class CustomFamily:
+    """A family given by ``negative_log_density(y, z)``, a vectorised function.
+
+    Parameters
+    ----------
+    negative_log_density : normalised: exp(-f(y, z)) integrates (sums) to 1 over y for every z.
+    support : "real", "positive", "unit" (the interval (0, 1)), "counts" (0, 1, 2, ...), or the list of
+        possible outcomes.
+    first, second : derivatives of ``negative_log_density`` in z; computed if omitted.
+    sample, mean : ``sample(z, rng)`` and ``mean(z)``; computed from the density if omitted.
+    z_range : interval of linear predictors on which the pieces are checked and the curvature measured.
+    convex : claim convexity in z; ``None`` finds out on ``z_range``. A claim that is seen to be false is
+        refused.
+
+    Example: logistic noise (heavier tails than Gaussian, smoother than Laplace).
+
+    >>> def logistic(y, z):
+    ...     u = np.abs(y - z)
+    ...     return u + 2 * np.log1p(np.exp(-u))
+    >>> family = CustomFamily(logistic, support="real", name="Logistic")
+    >>> family.convex, family
+    (True, Logistic())
+    """
+
+    observation_shape: tuple[int, ...] = ()
+
+    def __init__(
+        self,
+        negative_log_density: NegativeLogDensity,
+        *,
+        support: str | Sequence[float],
+        first: NegativeLogDensity | None = None,
+        second: NegativeLogDensity | None = None,
+        sample: Callable[[Array, np.random.Generator], Array] | None = None,
+        mean: Callable[[Array], Array] | None = None,
+        z_range: tuple[float, float] = (-3.0, 3.0),
+        convex: bool | None = None,
+        name: str = "CustomFamily",
+    ) -> None:
+        if not callable(negative_log_density):
+            raise InvalidArgumentError(
+                "negative_log_density", negative_log_density, "is not callable", "pass a function f(y, z)"
+            )
+        if isinstance(support, str) and support not in _SUPPORTS:
+            raise InvalidArgumentError(
+                "support", support, "is unknown", f"use one of {', '.join(_SUPPORTS)} or a list of outcomes"
+            )
+        if not z_range[0] < z_range[1]:
+            raise InvalidArgumentError("z_range", z_range, "is not an interval", "pass (low, high), low < high")
+        self.name = name
+        self.support = support if isinstance(support, str) else np.unique(np.asarray(support, dtype=np.float64))
+        self.discrete = not isinstance(self.support, str) or self.support == "counts"
+        self.z_range = (float(z_range[0]), float(z_range[1]))
+        self._function, self._first, self._second = negative_log_density, first, second
+        self._sample, self._mean = sample, mean
+        self._check_pieces(convex)
+
+    def __repr__(self) -> str:
+        return f"{self.name}()"
+
+    def settings(self) -> dict[str, float]:
+        """None: functions are not saved; pass the family again to ``load``."""
+        return {}
+
+    def observations(self, y: Any) -> Array:
+        """y in the declared support."""
+        array = observation_vector(y)
+        if isinstance(self.support, np.ndarray):
+            bad = ~np.isin(array, self.support)
+        else:
+            bad = {
+                "real": np.zeros(array.shape, dtype=bool),
+                "positive": array <= 0,
+                "unit": (array <= 0) | (array >= 1),
+                "counts": (array < 0) | (array != np.floor(array)),
+            }[self.support]
+        refuse(array, bad, f"is outside the support of {self.name}", f"the support is {self.support}")
+        return array
+
+    def log_density(self, y: Array, z: Array) -> Array:
+        """Minus the user's function."""
+        return -self._call(self._function, y, z)
+
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
+        """First and second derivative of log p in z: the user's, or central differences of order six."""
+        first = self._call(self._first, y, z) if self._first else _first_difference(self._plain, y, z)
+        if self._second:
+            second = self._call(self._second, y, z)
+        elif self._first:
+            second = _first_difference(lambda u, v: self._call(self._first, u, v), y, z)
+        else:
+            second = _second_difference(self._plain, y, z)
+        return -first, -second
+
+    def sample(self, z: Array, rng: np.random.Generator) -> Array:
+        """The user's sampler, or inversion of the distribution function tabulated on ``outcomes``."""
+        z = np.asarray(z, dtype=np.float64)
+        if self._sample is not None:
+            return np.asarray(self._sample(z, rng), dtype=np.float64)
+        flat = np.ravel(z)
+        draws = np.empty(flat.shape)
+        for i, zi in enumerate(flat):
+            y, v = self.outcomes(np.array([zi]))
+            cumulative = np.cumsum(v * np.exp(self.log_density(y, np.full(len(y), zi))))
+            u = rng.uniform() * cumulative[-1]
+            draws[i] = y[np.searchsorted(cumulative, u)] if self.discrete else np.interp(u, cumulative, y)
+        return draws.reshape(z.shape)
+
+    def mean(self, z: Array) -> Array:
+        """The user's mean, or the integral of y p(y | z)."""
+        z = np.asarray(z, dtype=np.float64)
+        if self._mean is not None:
+            return np.asarray(self._mean(z), dtype=np.float64)
+        means = np.empty(z.size)
+        for i, zi in enumerate(np.ravel(z)):
+            y, v = self.outcomes(np.array([zi]))
+            means[i] = np.sum(v * y * np.exp(self.log_density(y, np.full(len(y), zi))))
+        return means.reshape(z.shape)
+
+    def curvature_bounds(self, bound: float) -> tuple[float, float]:
+        """Smallest and largest second derivative seen at probe points with |z| <= bound (a measurement)."""
+        reach = min(bound, max(abs(self.z_range[0]), abs(self.z_range[1])))
+        z = np.linspace(-reach, reach, 33)
+        second = np.concatenate([-self.derivatives(y, z)[1] for y in self._probes()])
+        return float(max(second.min(), 0.0)), float(max(second.max(), 1e-12))
+
+    def outcomes(self, z: Array) -> tuple[Array, Array]:
+        """Nodes over the support: enumeration, or panels that double in width away from 0 and from each z."""
+        if isinstance(self.support, np.ndarray):
+            return self.support, np.ones_like(self.support)
+        if self.support == "counts":
+            counts = np.arange(0.0, 4000.0)
+            return counts, np.ones_like(counts)
+        doubling = np.concatenate([[0.0], 2.0 ** np.arange(-30, 24, 0.5)])
+        if self.support == "unit":
+            left = doubling[doubling <= 0.5]
+            return panels(np.concatenate([left, 1.0 - left]))
+        if self.support == "positive":
+            return panels(doubling)
+        centres = np.concatenate([[0.0], np.linspace(np.min(z), np.max(z), 5)])
+        line = np.concatenate([-doubling[::-1], doubling])
+        return panels(np.unique(np.add.outer(centres, line).round(12)), nodes_per_panel=10)
+
+    def _plain(self, y: Array, z: Array) -> Array:
+        return self._call(self._function, y, z)
+
+    def _call(self, function: NegativeLogDensity | None, y: Array, z: Array) -> Array:
+        assert function is not None
+        y, z = np.broadcast_arrays(np.asarray(y, dtype=np.float64), np.asarray(z, dtype=np.float64))
+        values = np.asarray(function(y, z), dtype=np.float64)
+        if values.shape != y.shape:
+            raise PieceError(
+                f"{self.name}: the function returned shape {values.shape} for inputs of shape {y.shape}; "
+                "it must be vectorised (NumPy operations on whole arrays)."
+            )
+        return values
+
+    def _probes(self) -> Array:
+        if isinstance(self.support, np.ndarray):
+            return self.support[:: max(1, len(self.support) // 7)]
+        return {
+            "real": np.array([-2.6, -0.7, 0.4, 1.3, 3.1]),
+            "positive": np.array([0.05, 0.3, 0.9, 2.2, 5.0]),
+            "unit": np.array([0.03, 0.2, 0.55, 0.8, 0.98]),
+            "counts": np.array([0.0, 1.0, 2.0, 5.0, 12.0]),
+        }[self.support]
+
+    def _check_pieces(self, convex: bool | None) -> None:
+        z = np.linspace(*self.z_range, 25)
+        lowest = np.inf
+        for y in self._probes():
+            values = self._plain(y, z)
+            if not np.isfinite(values).all():
+                raise PieceError(
+                    f"{self.name}: the negative log-density at y = {y:g} is not finite for some z in {self.z_range}; "
+                    "check the support, or narrow z_range."
+                )
+            numeric = _first_difference(self._plain, y, z)
+            first, second = (-d for d in self.derivatives(y, z))
+            _match(self.name, "first", first, numeric, y, z)
+            _match(self.name, "second", second, _second_difference(self._plain, y, z), y, z)
+            lowest = min(lowest, float(np.min(second / (1.0 + np.abs(second).max()))))
+        for zi in np.linspace(*self.z_range, 5):
+            y, v = self.outcomes(np.array([zi]))
+            mass = float(np.sum(v * np.exp(self.log_density(y, np.full(len(y), zi)))))
+            if abs(mass - 1.0) > 1e-4:
+                raise PieceError(
+                    f"{self.name}: the density integrates to {mass:.6g} at z = {zi:g}, not to 1; "
+                    "add the log of the normalising constant (densities, not scores)."
+                )
+        looks_convex = lowest >= -1e-6
+        if convex and not looks_convex:
+            raise NotConvexError(
+                f"{self.name} was declared convex in z, but a second derivative is negative on {self.z_range}; "
+                "pass convex=None to use it without exact extrema."
+            )
+        self.convex = looks_convex if convex is None else bool(convex)
+
+
+def _match(name: str, which: str, given: Array, numeric: Array, y: float, z: Array) -> None:
+    scale = 1.0 + np.abs(numeric)
+    wrong = ~(np.abs(given - numeric) <= 1e-4 * scale)
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise PieceError(
+            f"{name}: the {which} derivative at (y, z) = ({y:g}, {z[i]:g}) is {given[i]:g}, but differences of the "
+            f"negative log-density give {numeric[i]:g}; correct it or leave it out to have it computed."
+        )
+
+
+def _first_difference(f: NegativeLogDensity, y: Array, z: Array) -> Array:
+    z, h = np.asarray(z, dtype=np.float64), _STEP
+    return (
+        45 * (f(y, z + h) - f(y, z - h)) - 9 * (f(y, z + 2 * h) - f(y, z - 2 * h)) + (f(y, z + 3 * h) - f(y, z - 3 * h))
+    ) / (60 * h)
+
+
+def _second_difference(f: NegativeLogDensity, y: Array, z: Array) -> Array:
+    z, h = np.asarray(z, dtype=np.float64), _STEP
+    return (
+        270 * (f(y, z + h) + f(y, z - h))
+        - 27 * (f(y, z + 2 * h) + f(y, z - 2 * h))
+        + 2 * (f(y, z + 3 * h) + f(y, z - 3 * h))
+        - 490 * f(y, z)
+    ) / (180 * h * h)

@@ -1,0 +1,59 @@
+"""Gaussian noise with known standard deviation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from likeset.arguments import positive
+from likeset.families.base import Array, CurveFamily, observation_vector, panels
+from likeset.support.terms import Curve
+
+
+class Gaussian(CurveFamily):
+    """y = z + sigma * standard normal noise.
+
+    -log p(y | z) = (y - z)^2 / (2 sigma^2) + log(sigma sqrt(2 pi)),
+    that is a = 1/sigma^2, A(z) = z^2/2, s = y/sigma^2.
+
+    >>> Gaussian(sigma=0.5).log_density(np.array([1.0]), np.array([1.0])).round(4)
+    array([-0.2258])
+    """
+
+    curve = Curve.QUADRATIC
+
+    def __init__(self, sigma: float = 1.0) -> None:
+        self.sigma = positive("sigma", sigma)
+        self.canonical_scale = 1.0 / self.sigma**2
+
+    def settings(self) -> dict[str, float]:
+        """Constructor arguments."""
+        return {"sigma": self.sigma}
+
+    def observations(self, y: Any) -> Array:
+        """Any finite real number."""
+        return observation_vector(y)
+
+    def statistics(self, y: Array) -> tuple[Array, Array, Array]:
+        """a = 1/sigma^2, s = y/sigma^2, c = -y^2/(2 sigma^2) - log(sigma sqrt(2 pi))."""
+        precision = 1.0 / self.sigma**2
+        s = y * precision
+        return np.full_like(s, precision), s, -0.5 * y * s - np.log(self.sigma * np.sqrt(2 * np.pi))
+
+    def sample(self, z: Array, rng: np.random.Generator) -> Array:
+        """z + sigma * noise."""
+        return rng.normal(z, self.sigma)
+
+    def mean(self, z: Array) -> Array:
+        """E[y] = z."""
+        return np.asarray(z, dtype=np.float64)
+
+    def curvature_bounds(self, bound: float) -> tuple[float, float]:
+        """mu = L = 1/sigma^2."""
+        return 1.0 / self.sigma**2, 1.0 / self.sigma**2
+
+    def outcomes(self, z: Array) -> tuple[Array, Array]:
+        """Panels of one sigma, 12 sigma beyond every z."""
+        low, high = np.min(z) - 12 * self.sigma, np.max(z) + 12 * self.sigma
+        return panels(np.linspace(low, high, 2 + int((high - low) / self.sigma)), nodes_per_panel=10)

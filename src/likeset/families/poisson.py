@@ -1,0 +1,56 @@
+"""Poisson counts with log link."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from likeset.families.base import Array, CurveFamily, observation_vector, refuse
+from likeset.special import log_gamma
+from likeset.support.terms import Curve
+
+
+class Poisson(CurveFamily):
+    """Counts y ~ Poisson(e^z):  -log p(y | z) = e^z - y z + log y!.
+
+    >>> float(Poisson().log_density(0.0, 0.0))
+    -1.0
+    """
+
+    curve = Curve.EXPONENTIAL
+    discrete = True
+    canonical_scale = 1.0
+
+    def observations(self, y: Any) -> Array:
+        """Non-negative whole numbers."""
+        counts = observation_vector(y)
+        refuse(
+            counts,
+            (counts < 0) | (counts != np.floor(counts)),
+            "is not a count",
+            "Poisson observations are the integers 0, 1, 2, ...",
+        )
+        return counts
+
+    def statistics(self, y: Array) -> tuple[Array, Array, Array]:
+        """a = 1, s = y, c = -log y!."""
+        return np.ones_like(y), y, -log_gamma(y + 1.0)
+
+    def sample(self, z: Array, rng: np.random.Generator) -> Array:
+        """Counts with mean e^z."""
+        return np.asarray(rng.poisson(np.exp(z)), dtype=np.float64)
+
+    def mean(self, z: Array) -> Array:
+        """E[y] = e^z."""
+        return np.exp(z)
+
+    def curvature_bounds(self, bound: float) -> tuple[float, float]:
+        """mu = e^-B, L = e^B."""
+        return float(np.exp(-bound)), float(np.exp(bound))
+
+    def outcomes(self, z: Array) -> tuple[Array, Array]:
+        """Every count within twelve standard deviations (and sixty more) of some mean e^z."""
+        low, high = np.exp(np.min(z)), np.exp(np.max(z))
+        counts = np.arange(max(np.floor(low - 12 * np.sqrt(low)), 0.0), high + 12 * np.sqrt(high) + 60)
+        return counts, np.ones_like(counts)

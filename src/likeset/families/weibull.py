@@ -1,0 +1,168 @@
+r"""Survival times: Weibull with known shape, right-censored or not, and its logarithm.
+
+T has hazard  p t^(p-1) e^z,  so larger z means shorter life, and with the event indicator e
+(1 = died at t, 0 = still alive at t)
+
+    -log p(t, e | z) = t^p e^z - e [ z + log p + (p - 1) log t ].
+
+This is an exponential curve in z, with a = t^p and s = e, for every shape p > 0. Censoring must not be
+informative: given the past, the censoring time may not depend on the unseen lifetime.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from likeset.arguments import positive, real_array
+from likeset.errors import ShapeError
+from likeset.families.base import Array, CurveFamily, panels, refuse
+from likeset.support.terms import Curve
+
+EULER = 0.5772156649015329
+
+
+def survival_pairs(y: Any) -> Array:
+    """(n, 2) array of (time, event). A number or 1-D array means that every time is an event."""
+    array = real_array("y", y)
+    if array.ndim == 0:
+        array = array.reshape(1)
+    if array.ndim == 1:
+        array = np.column_stack([array, np.ones_like(array)])
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ShapeError(
+            "y",
+            y,
+            f"has shape {array.shape}",
+            "pass times, or (time, event) pairs as an array of shape (n, 2)",
+        )
+    refuse(
+        array,
+        (array[:, 1] != 0) & (array[:, 1] != 1),
+        "has an event flag other than 0 or 1",
+        "use 1 for an observed event and 0 for a time censored on the right",
+    )
+    return array
+
+
+def refuse_out_of_range(pairs: Array, log_times: Array, shape: float) -> None:
+    """Refuse times whose power t^p under- or overflows."""
+    refuse(
+        pairs,
+        np.abs(log_times) * shape > 700,
+        f"is out of range: time^{shape:g} is not representable",
+        "use a unit of time in which typical times are of order one",
+    )
+
+
+class _Survival(CurveFamily):
+    """What Weibull and LogWeibull share: exponential curve, shape, log-times from the unit exponential."""
+
+    curve = Curve.EXPONENTIAL
+    observation_shape = (2,)
+
+    def __init__(self, shape: float = 1.0) -> None:
+        self.shape = positive("shape", shape)
+
+    def settings(self) -> dict[str, float]:
+        """Constructor arguments."""
+        return {"shape": self.shape}
+
+    def curvature_bounds(self, bound: float) -> tuple[float, float]:
+        """mu = e^-B, L = e^B, as the paper takes them (the true curvature t^p e^z depends on t)."""
+        return float(np.exp(-bound)), float(np.exp(bound))
+
+    def _log_times(self, z: Array, rng: np.random.Generator) -> Array:
+        # t^p e^z is standard exponential.
+        return (np.log(rng.exponential(size=np.shape(z))) - z) / self.shape
+
+    def _log_time_panels(self, z: Array) -> tuple[Array, Array]:
+        # Unit-exponential quantiles from 1e-14 to 45, in log-time; panels as wide as the noise scale 1/p.
+        low = (np.log(1e-14) - np.max(z)) / self.shape
+        high = (np.log(45.0) - np.min(z)) / self.shape
+        return panels(np.linspace(low, high, 2 + int(self.shape * (high - low))), nodes_per_panel=10)
+
+
+class Weibull(_Survival):
+    """Survival times t > 0, given as times or as (time, event) pairs.
+
+    >>> family = Weibull(shape=2.0)
+    >>> family.observations([[0.5, 1], [1.2, 0]])       # an event at 0.5; still alive at 1.2
+    array([[0.5, 1. ],
+           [1.2, 0. ]])
+    >>> float(family.log_density([1.2, 0.0], 0.0).round(2))    # log of the survival function exp(-t^2)
+    -1.44
+    """
+
+    def observations(self, y: Any) -> Array:
+        """Positive times, with event flags."""
+        pairs = survival_pairs(y)
+        refuse(pairs, pairs[:, 0] <= 0, "is not a survival time", "times must be > 0")
+        refuse_out_of_range(pairs, np.log(pairs[:, 0]), self.shape)
+        return pairs
+
+    def statistics(self, y: Array) -> tuple[Array, Array, Array]:
+        """a = t^p, s = event, c = event (log p + (p - 1) log t)."""
+        time, event = y[..., 0], y[..., 1]
+        return time**self.shape, event, event * (np.log(self.shape) + (self.shape - 1) * np.log(time))
+
+    def sample(self, z: Array, rng: np.random.Generator) -> Array:
+        """Uncensored (time, event = 1) pairs."""
+        times = np.maximum(np.exp(self._log_times(z, rng)), np.finfo(float).tiny)
+        return np.stack([times, np.ones_like(times)], axis=-1)
+
+    def mean(self, z: Array) -> Array:
+        """E[T] = e^(-z/p) Gamma(1 + 1/p)."""
+        return np.asarray(np.exp(-np.asarray(z) / self.shape) * math.gamma(1 + 1 / self.shape))
+
+    def outcomes(self, z: Array) -> tuple[Array, Array]:
+        """Uncensored outcomes, integrated in log-time."""
+        log_times, weights = self._log_time_panels(z)
+        times = np.exp(log_times)
+        return np.column_stack([times, np.ones_like(times)]), weights * times
+
+
+class Exponential(Weibull):
+    """Exponential survival times with rate e^z: Weibull with shape 1."""
+
+    def __init__(self) -> None:
+        super().__init__(shape=1.0)
+
+    def settings(self) -> dict[str, float]:
+        """Constructor arguments."""
+        return {}
+
+
+class LogWeibull(_Survival):
+    """Logarithms Y = log T of Weibull times; pairs (log time, event) when censored.
+
+    The Jacobian cancels in every ratio: sets equal those of :class:`Weibull` on e^Y.
+    E[Y] = -(z + 0.5772...) / p.
+    """
+
+    def observations(self, y: Any) -> Array:
+        """Real log-times whose t^p is representable, with event flags."""
+        pairs = survival_pairs(y)
+        refuse_out_of_range(pairs, pairs[:, 0], self.shape)
+        return pairs
+
+    def statistics(self, y: Array) -> tuple[Array, Array, Array]:
+        """a = e^(pY), s = event, c = event (log p + p Y)."""
+        log_time, event = y[..., 0], y[..., 1]
+        return np.exp(self.shape * log_time), event, event * (np.log(self.shape) + self.shape * log_time)
+
+    def sample(self, z: Array, rng: np.random.Generator) -> Array:
+        """Uncensored (log time, event = 1) pairs."""
+        log_times = self._log_times(z, rng)
+        return np.stack([log_times, np.ones_like(log_times)], axis=-1)
+
+    def mean(self, z: Array) -> Array:
+        """E[Y] = -(z + Euler's constant) / p."""
+        return -(np.asarray(z, dtype=np.float64) + EULER) / self.shape
+
+    def outcomes(self, z: Array) -> tuple[Array, Array]:
+        """Uncensored outcomes."""
+        log_times, weights = self._log_time_panels(z)
+        return np.column_stack([log_times, np.ones_like(log_times)]), weights

@@ -1,0 +1,232 @@
+r"""Observations merged by covariate: what the likelihood needs to know, and nothing that grows with t.
+
+For every distinct covariate k the weighted negative log-likelihood of its observations is a function of
+z = x_k'theta alone,
+
+    sum_{s: x_s = x_k} w_s [-log p(y_s | z)]  =  phi_k(z) - base_k,
+
+and phi_k has one of the three shapes of :mod:`likeset.support.terms`: two sums for exponential families,
+sorted points for Laplace noise, a list of distinct (y, weight) pairs for a user's own family. The ledger keeps
+one such table with the weights of the ratio, each predictor one without weights.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from likeset.families.base import CurveFamily, Family
+from likeset.families.laplace import Laplace
+from likeset.spaces.base import Embedded
+from likeset.support.terms import Array, CallableTerms, CurveTerms, IntArray, PointTerms, Terms
+
+
+class Sums(Protocol):
+    """Merged observations of numbered covariates."""
+
+    def add(self, index: int, y: Array, weight: float) -> float:
+        """Merge one observation; return the part of its weighted log-density that is free of z."""
+        ...
+
+    def terms(self, count: int) -> Terms:
+        """phi_1, ..., phi_count as they are now; arrays may be views, do not write."""
+        ...
+
+    def state(self) -> dict[str, Array]:
+        """Everything needed to continue bit for bit."""
+        ...
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``."""
+        ...
+
+
+class CurveSums:
+    """a_k = sum w a(y),  s_k = sum w s(y)  for exponential families."""
+
+    def __init__(self, family: CurveFamily) -> None:
+        self.family = family
+        self.a = np.zeros(8)
+        self.s = np.zeros(8)
+
+    def add(self, index: int, y: Array, weight: float) -> float:
+        """Add w a(y) and w s(y); the rest is w c(y)."""
+        if index >= len(self.a):
+            self.a = _doubled(self.a)
+            self.s = _doubled(self.s)
+        a, s, c = self.family.statistics(y)
+        self.a[index] += weight * a
+        self.s[index] += weight * s
+        return float(weight * c)
+
+    def terms(self, count: int) -> CurveTerms:
+        """Views of the sums."""
+        return CurveTerms(self.family.curve, self.a[:count], self.s[:count])
+
+    def state(self) -> dict[str, Array]:
+        """The two arrays of sums."""
+        return {"a": self.a, "s": self.s}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``."""
+        self.a, self.s = state["a"].copy(), state["s"].copy()
+
+
+class PointSums:
+    """Sorted observations and their weights w/scale, per covariate, for Laplace noise."""
+
+    def __init__(self, family: Laplace) -> None:
+        self.family = family
+        self.points: list[Array] = []
+        self.weights: list[Array] = []
+
+    def add(self, index: int, y: Array, weight: float) -> float:
+        """Insert y in order; the rest is -w log(2 scale)."""
+        while index >= len(self.points):
+            self.points.append(np.empty(0))
+            self.weights.append(np.empty(0))
+        if weight > 0:
+            place = int(np.searchsorted(self.points[index], y))
+            self.points[index] = np.insert(self.points[index], place, y)
+            self.weights[index] = np.insert(self.weights[index], place, weight / self.family.scale)
+        return -weight * float(np.log(2 * self.family.scale))
+
+    def terms(self, count: int) -> PointTerms:
+        """All points in one array, covariate after covariate."""
+        starts: IntArray = np.cumsum([0, *map(len, self.points[:count])], dtype=np.int64)
+        return PointTerms(starts, _joined(self.points[:count]), _joined(self.weights[:count]))
+
+    def state(self) -> dict[str, Array]:
+        """Lengths, points and weights."""
+        lengths = np.array([len(p) for p in self.points], dtype=np.float64)
+        return {"lengths": lengths, "points": _joined(self.points), "weights": _joined(self.weights)}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``."""
+        cuts = np.cumsum(state["lengths"]).astype(np.int64)[:-1]
+        empty = len(state["lengths"]) == 0
+        self.points = [] if empty else [p.copy() for p in np.split(state["points"], cuts)]
+        self.weights = [] if empty else [w.copy() for w in np.split(state["weights"], cuts)]
+
+
+class PairSums:
+    """Distinct (covariate, y) pairs with summed weights, for a family known only through its functions."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self.weight_of: dict[tuple[int, float], float] = {}
+
+    def add(self, index: int, y: Array, weight: float) -> float:
+        """Add w to the pair's weight; nothing is free of z."""
+        key = (index, float(y))
+        self.weight_of[key] = self.weight_of.get(key, 0.0) + weight
+        return 0.0
+
+    def terms(self, count: int) -> CallableTerms:
+        """phi_k(z) = sum over the pairs of covariate k of w [-log p(y | z)]."""
+        pairs = sorted((key, w) for key, w in self.weight_of.items() if w > 0)
+        if not pairs:
+            return CallableTerms(lambda Z: (np.zeros_like(Z), np.zeros_like(Z), np.zeros_like(Z)))
+        owner = np.array([key[0] for key, _ in pairs], dtype=np.int64)
+        y = np.array([key[1] for key, _ in pairs])
+        weight = np.array([w for _, w in pairs])
+        present, starts = np.unique(owner, return_index=True)
+        family = self.family
+
+        def merge(values: Array) -> Array:
+            merged = np.zeros((*values.shape[:-1], count))
+            merged[..., present] = np.add.reduceat(weight * values, starts, axis=-1)
+            return merged
+
+        def evaluate(Z: Array) -> tuple[Array, Array, Array]:
+            z = Z[..., owner]
+            first, second = family.derivatives(y, z)
+            return merge(-family.log_density(y, z)), merge(-first), merge(np.maximum(-second, 0.0))
+
+        return CallableTerms(evaluate)
+
+    def state(self) -> dict[str, Array]:
+        """One row (index, y, weight) per pair, in order of arrival."""
+        pairs = [(*key, w) for key, w in self.weight_of.items()]
+        return {"pairs": np.array(pairs, dtype=np.float64).reshape(-1, 3)}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``."""
+        self.weight_of = {(int(i), float(y)): float(w) for i, y, w in state["pairs"]}
+
+
+def sums_for(family: Family) -> Sums:
+    """The merging that fits a family."""
+    if isinstance(family, CurveFamily):
+        return CurveSums(family)
+    if isinstance(family, Laplace):
+        return PointSums(family)
+    return PairSums(family)
+
+
+class MergedData:
+    """Distinct covariates (coordinates in the growing basis, shape (count, dimension)) and their sums."""
+
+    def __init__(self, family: Family) -> None:
+        self.sums = sums_for(family)
+        self.count = 0
+        self._rows = np.zeros((8, 0))
+
+    @property
+    def coordinates(self) -> Array:
+        """One row per distinct covariate; a view, do not write."""
+        return self._rows[: self.count]
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the span so far."""
+        return self._rows.shape[1]
+
+    def add(self, phi: Embedded, y: Array, weight: float = 1.0) -> float:
+        """Merge one observation; return the part of its weighted log-density that is free of z."""
+        self.place(phi)
+        return self.sums.add(phi.index, y, weight)
+
+    def place(self, phi: Embedded) -> None:
+        """Make room for a covariate; new ones arrive in order of their index."""
+        if len(phi.coordinates) > self.dimension:
+            grown = np.zeros((len(self._rows), len(phi.coordinates)))
+            grown[:, : self.dimension] = self._rows
+            self._rows = grown
+        if phi.index >= self.count:
+            if phi.index >= len(self._rows):
+                self._rows = _doubled(self._rows)
+            self._rows[phi.index] = phi.coordinates
+            self.count = phi.index + 1
+
+    def terms(self) -> Terms:
+        """phi_1, ..., phi_count as they are now; arrays may be views, do not write."""
+        return self.sums.terms(self.count)
+
+    def snapshot(self) -> tuple[Array, Terms]:
+        """Coordinates and terms that later observations do not change."""
+        terms = self.terms()
+        if isinstance(terms, CurveTerms):
+            terms = CurveTerms(terms.curve, terms.a.copy(), terms.s.copy())
+        return self.coordinates.copy(), terms
+
+    def state(self) -> dict[str, Array]:
+        """Everything needed to continue bit for bit."""
+        return {"coordinates": self.coordinates, **self.sums.state()}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``."""
+        self._rows = state["coordinates"].copy() if len(state["coordinates"]) else np.zeros((8, 0))
+        self.count = len(state["coordinates"])
+        self.sums.restore(state)
+
+
+def _doubled(array: Array) -> Array:
+    grown = np.zeros((2 * len(array), *array.shape[1:]))
+    grown[: len(array)] = array
+    return grown
+
+
+def _joined(arrays: list[Array]) -> Array:
+    return np.concatenate([np.empty(0), *arrays])

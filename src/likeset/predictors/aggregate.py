@@ -1,0 +1,90 @@
+"""Bayes mixture of several predictors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likeset.errors import InvalidArgumentError
+from likeset.families.base import Array, Family
+from likeset.predictors.base import Blend, Forecaster, Predictor, updated_shares
+from likeset.predictors.ftrl import FTRL
+from likeset.predictors.mixture import Mixture
+from likeset.spaces.base import Embedded, Space
+
+
+class Aggregate:
+    """q_s = sum_j pi_j q_j with pi_j proportional to predictor j's past likelihood.
+
+    Costs at most log(number of predictors) nats against the best of them, at every time.
+
+    >>> from likeset.predictors import FTRL
+    >>> Aggregate(FTRL(penalty=0.1), FTRL(penalty=10.0))
+    Aggregate(FTRL(penalty=0.1), FTRL(penalty=10))
+    """
+
+    def __init__(self, *predictors: Predictor | Forecaster) -> None:
+        if not predictors:
+            raise InvalidArgumentError("predictors", predictors, "is empty", "pass at least one predictor")
+        for i, predictor in enumerate(predictors):
+            if not isinstance(predictor, (Predictor, Forecaster)):
+                raise InvalidArgumentError(
+                    f"predictors[{i}]",
+                    predictor,
+                    "is not a predictor",
+                    "pass objects such as FTRL() or Mixture()",
+                )
+        self.predictors = predictors
+
+    def __repr__(self) -> str:
+        return f"Aggregate({', '.join(map(repr, self.predictors))})"
+
+    @classmethod
+    def example(cls) -> Aggregate:
+        """An instance for the contract suite."""
+        return Aggregate(FTRL(penalty=0.5), Mixture())
+
+    def start(self, family: Family, space: Space) -> AggregateForecaster:
+        """Start every member."""
+        return AggregateForecaster([started(p, family, space) for p in self.predictors])
+
+
+class AggregateForecaster:
+    """Running state of :class:`Aggregate`: members and the log of their posterior shares."""
+
+    def __init__(self, members: list[Forecaster]) -> None:
+        self.members = members
+        self.log_shares = np.full(len(members), -np.log(len(members)))
+        self._latest: tuple[Embedded, Blend] | None = None
+
+    def forecast(self, phi: Embedded) -> Blend:
+        """The blend of the members' densities."""
+        blend = Blend([m.forecast(phi) for m in self.members], self.log_shares)
+        self._latest = (phi, blend)
+        return blend
+
+    def observe(self, phi: Embedded, y: Array) -> None:
+        """Bayes' rule for the shares, then let every member learn."""
+        blend = self._latest[1] if self._latest and self._latest[0] is phi else self.forecast(phi)
+        self.log_shares = updated_shares(self.log_shares, blend.log_densities(y))
+        for member in self.members:
+            member.observe(phi, y)
+
+    def state(self) -> dict[str, Array]:
+        """Shares and the members' states."""
+        state = {"log_shares": self.log_shares}
+        for i, member in enumerate(self.members):
+            state |= {f"{i}.{key}": value for key, value in member.state().items()}  # type: ignore[attr-defined]
+        return state
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``."""
+        self.log_shares = state["log_shares"].copy()
+        for i, member in enumerate(self.members):
+            prefix = f"{i}."
+            own = {key[len(prefix) :]: value for key, value in state.items() if key.startswith(prefix)}
+            member.restore(own)  # type: ignore[attr-defined]
+
+
+def started(predictor: Predictor | Forecaster, family: Family, space: Space) -> Forecaster:
+    """Start settings; a running forecaster is taken as it is."""
+    return predictor.start(family, space) if isinstance(predictor, Predictor) else predictor

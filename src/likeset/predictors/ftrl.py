@@ -1,0 +1,84 @@
+r"""Plug-in forecasts of online learning: Follow-the-Regularised-Leader and Vovk-Azoury-Warmuth."""
+
+from __future__ import annotations
+
+from likeset.arguments import positive
+from likeset.errors import InvalidArgumentError
+from likeset.families.base import Array, CurveFamily, Family
+from likeset.merged import MergedData
+from likeset.predictors.base import PlugIn
+from likeset.predictors.penalised import CurveFit, DirectFit
+from likeset.spaces.base import Embedded, Space
+
+
+class FTRL:
+    r"""Follow-the-Regularised-Leader (Algorithm 1, line 3): q_s = p_{theta_s} with
+
+        theta_s = argmin_{|theta| <= B}  sum_{j<s} -log p_theta(y_j | x_j) + lambda |theta|^2.
+
+    lambda is ``penalty``. The losses in the fit are never weighted; with no data, theta = 0.
+    """
+
+    def __init__(self, penalty: float = 1.0) -> None:
+        self.penalty = positive("penalty", penalty)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(penalty={self.penalty:g})"
+
+    def settings(self) -> dict[str, object]:
+        """Constructor arguments."""
+        return {"penalty": self.penalty}
+
+    def start(self, family: Family, space: Space) -> PlugInForecaster:
+        """A forecaster with no data: theta = 0."""
+        return PlugInForecaster(family, space, self.penalty, look_ahead=0.0)
+
+
+class VAW(FTRL):
+    r"""Vovk-Azoury-Warmuth (Theorem 5): FTRL that also knows the covariate it is about to be asked for,
+
+        theta_s = argmin_{|theta| <= B}  sum_{j<s} -log p_theta(y_j | x_j) + lambda |theta|^2 + A(x_s'theta),
+
+    A the log-partition function of the family: canonical exponential families only (Gaussian, Poisson,
+    Bernoulli, Binomial).
+    """
+
+    def start(self, family: Family, space: Space) -> PlugInForecaster:
+        """A forecaster with no data."""
+        scale = family.canonical_scale if isinstance(family, CurveFamily) else None
+        if scale is None:
+            raise InvalidArgumentError(
+                "predictor",
+                self,
+                f"needs a log-partition function, which {family!r} does not have in z",
+                "use FTRL or Mixture",
+            )
+        return PlugInForecaster(family, space, self.penalty, look_ahead=scale)
+
+
+class PlugInForecaster:
+    """Running state of FTRL and VAW: a penalised fit."""
+
+    def __init__(self, family: Family, space: Space, penalty: float, look_ahead: float) -> None:
+        self.family, self.look_ahead = family, look_ahead
+        self.fit: CurveFit | DirectFit = (
+            CurveFit(family, penalty, space.bound)
+            if isinstance(family, CurveFamily)
+            else DirectFit(MergedData(family), penalty, space.bound)
+        )
+
+    def forecast(self, phi: Embedded) -> PlugIn:
+        """p at z = x'theta_s."""
+        return PlugIn(self.family, float(phi.coordinates @ self.fit.estimate(phi, self.look_ahead)))
+
+    def observe(self, phi: Embedded, y: Array) -> None:
+        """Add the observation to the fit."""
+        self.fit.observe(phi, y)
+
+    def state(self) -> dict[str, Array]:
+        """The fit's state."""
+        return self.fit.state()
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``."""
+        self.fit.restore(state)

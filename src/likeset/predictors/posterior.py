@@ -1,0 +1,261 @@
+r"""Gaussian beliefs N(m_j, S_j) about theta, one for each prior N(0, I / lambda_j).
+
+They are kept as precision Cholesky factors, S_j^-1 = L_j L_j', on the span of the covariates; off the span a belief is
+its prior, so a new direction only adds sqrt(lambda_j) to the diagonal.
+
+* :class:`ExactPosterior`       Gaussian noise: rank-one updates of L_j, exact.
+* :class:`LaplacePosterior`     exponential families: the mode and the curvature there.
+* :class:`GenericPosterior`     users' own families: the same, in plain NumPy.
+
+Laplace noise has no curvature; :mod:`likeset.predictors.variational` serves it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from likeset.families.base import CurveFamily, Family
+from likeset.families.gaussian import Gaussian
+from likeset.merged import MergedData
+from likeset.predictors.penalised import expand
+from likeset.spaces.base import Embedded
+from likeset.support.curves import curve_all
+from likeset.support.newton import (
+    cholesky_shifted,
+    minimise_over_ball,
+    newton_ball,
+    solve_lower,
+    solve_lower_transposed,
+)
+from likeset.support.terms import Array, CallableTerms, CurveTerms
+
+MODE_GAP = 1e-6  # nats; a belief need not be exact to be valid
+REFIT_ALWAYS_BELOW = 512  # distinct covariates; above, a refit waits until the data have grown by 1/REFIT_GROWTH
+REFIT_GROWTH = 128
+
+
+@njit(cache=True)
+def rank_one_update(L: Array, x: Array) -> None:
+    """L <- the Cholesky factor of L L' + x x'; x is overwritten."""
+    d = x.shape[0]
+    for k in range(d):
+        r = math.hypot(L[k, k], x[k])
+        c, s = r / L[k, k], x[k] / L[k, k]
+        L[k, k] = r
+        for i in range(k + 1, d):
+            L[i, k] = (L[i, k] + s * x[i]) / c
+            x[i] = c * x[i] - s * L[i, k]
+
+
+@njit(cache=True)
+def predict_all(factors: Array, means: Array, x: Array) -> tuple[Array, Array]:
+    """x'm_j and sqrt(x'S_j x) for every j."""
+    J, d = means.shape
+    mean, sd = np.zeros(J), np.zeros(J)
+    work = np.empty(d)
+    for j in range(J):
+        for i in range(d):
+            mean[j] += x[i] * means[j, i]
+            work[i] = x[i]
+        solve_lower(factors[j], work)
+        total = 0.0
+        for i in range(d):
+            total += work[i] * work[i]
+        sd[j] = math.sqrt(total)
+    return mean, sd
+
+
+@njit(cache=True)
+def observe_gaussian(factors: Array, means: Array, moment: Array, x: Array, precision: float, y: float) -> None:
+    """Exact update: precision += x x' / sigma^2, then m_j = S_j (sum of x y / sigma^2)."""
+    J, d = means.shape
+    root = math.sqrt(precision)
+    for i in range(d):
+        moment[i] += x[i] * y * precision
+    for j in range(J):
+        rank_one_update(factors[j], x * root)
+        means[j] = moment
+        solve_lower(factors[j], means[j])
+        solve_lower_transposed(factors[j], means[j])
+
+
+@njit(cache=True)
+def fit_modes(X: Array, curve: int, a: Array, s: Array, priors: Array, means: Array, factors: Array) -> None:
+    """Laplace approximation of every posterior, warm-started at the old modes."""
+    for j in range(priors.shape[0]):
+        mode, _, _, _ = newton_ball(X, curve, a, s, 0.5 * priors[j], math.inf, means[j], MODE_GAP, 50)
+        means[j] = mode
+        _, H = expand(X, curve, a, s, mode)
+        cholesky_shifted(H, priors[j], factors[j])
+
+
+@njit(cache=True)
+def observe_online(factors: Array, means: Array, x: Array, curve: int, a: float, s: float) -> None:
+    """One Newton step on the new observation alone: precision += phi'' x x', mean -= S phi' x."""
+    J, d = means.shape
+    for j in range(J):
+        z = 0.0
+        for i in range(d):
+            z += x[i] * means[j, i]
+        _, first, second = curve_all(curve, z)
+        rank_one_update(factors[j], x * math.sqrt(a * second))
+        step = x * (a * first - s)
+        solve_lower(factors[j], step)
+        solve_lower_transposed(factors[j], step)
+        means[j] -= step
+
+
+class Beliefs:
+    """Means (J, d) and precision factors (J, d, d) on a growing span; what all posteriors share."""
+
+    def __init__(self, priors: Array) -> None:
+        self.priors = priors
+        self.means = np.zeros((len(priors), 0))
+        self.factors = np.zeros((len(priors), 0, 0))
+
+    def grow(self, dimension: int) -> None:
+        """Enter new directions with their prior."""
+        old = self.means.shape[1]
+        if dimension > old:
+            factors = np.zeros((len(self.priors), dimension, dimension))
+            factors[:, :old, :old] = self.factors
+            new = np.arange(old, dimension)
+            factors[:, new, new] = np.sqrt(self.priors)[:, None]
+            self.factors = factors
+            self.means = np.pad(self.means, ((0, 0), (0, dimension - old)))
+
+    def predict(self, x: Array) -> tuple[Array, Array]:
+        """Mean and standard deviation of z = x'theta under every belief."""
+        self.grow(len(x))
+        mean, sd = predict_all(self.factors, self.means, x)
+        return mean, sd
+
+    def state(self) -> dict[str, Array]:
+        """Means and factors."""
+        return {"means": self.means, "factors": self.factors}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``."""
+        self.means, self.factors = state["means"].copy(), state["factors"].copy()
+
+
+class ExactPosterior:
+    """Gaussian noise."""
+
+    def __init__(self, family: Gaussian, priors: Array) -> None:
+        self.precision = 1.0 / family.sigma**2
+        self.beliefs = Beliefs(priors)
+        self.moment = np.zeros(0)
+
+    def predict(self, phi: Embedded) -> tuple[Array, Array]:
+        """Mean and standard deviation of z under every belief."""
+        return self.beliefs.predict(phi.coordinates)
+
+    def observe(self, phi: Embedded, y: Array) -> None:
+        """Rank-one updates."""
+        x = phi.coordinates
+        self.beliefs.grow(len(x))
+        self.moment = np.pad(self.moment, (0, len(x) - len(self.moment)))
+        observe_gaussian(self.beliefs.factors, self.beliefs.means, self.moment, x, self.precision, float(y))
+
+    def state(self) -> dict[str, Array]:
+        """Beliefs and the moment vector."""
+        return self.beliefs.state() | {"moment": self.moment}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``."""
+        self.beliefs.restore(state)
+        self.moment = state["moment"].copy()
+
+
+class FittedPosterior:
+    """Beliefs refitted to merged data when next asked; subclasses say how."""
+
+    def __init__(self, family: Family, priors: Array) -> None:
+        self.family = family
+        self.beliefs = Beliefs(priors)
+        self.data = MergedData(family)
+        self.unfitted = 0
+
+    def predict(self, phi: Embedded) -> tuple[Array, Array]:
+        """Refit if needed; then mean and standard deviation of z under every belief."""
+        if self.unfitted:
+            self.beliefs.grow(self.data.dimension)
+            self.fit()
+            self.unfitted = 0
+        return self.beliefs.predict(phi.coordinates)
+
+    def observe(self, phi: Embedded, y: Array) -> None:
+        """Merge the observation."""
+        self.data.add(phi, y)
+        self.unfitted += 1
+
+    def fit(self) -> None:
+        """Fit every belief to the data."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, Array]:
+        """Data, beliefs, and how many observations they have not been fitted to."""
+        return self.data.state() | self.beliefs.state() | {"unfitted": np.array([float(self.unfitted)])}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``."""
+        self.data.restore(state)
+        self.beliefs.restore(state)
+        self.unfitted = int(state["unfitted"][0])
+
+
+class LaplacePosterior(FittedPosterior):
+    """Exponential families. With very many distinct covariates, refits are spaced and bridged by online steps."""
+
+    family: CurveFamily
+
+    def predict(self, phi: Embedded) -> tuple[Array, Array]:
+        """As in the base, but a refit may wait."""
+        if self.unfitted and self._refit_due():
+            return super().predict(phi)
+        return self.beliefs.predict(phi.coordinates)
+
+    def observe(self, phi: Embedded, y: Array) -> None:
+        """Merge the observation; where a refit is not due, take the online step."""
+        super().observe(phi, y)
+        if not self._refit_due():
+            a, s, _ = self.family.statistics(y)
+            self.beliefs.grow(len(phi.coordinates))
+            observe_online(
+                self.beliefs.factors,
+                self.beliefs.means,
+                phi.coordinates,
+                int(self.family.curve),
+                float(a),
+                float(s),
+            )
+
+    def fit(self) -> None:
+        """Modes and curvatures."""
+        terms = self.data.terms()
+        assert isinstance(terms, CurveTerms)
+        fit_modes(
+            self.data.coordinates, int(terms.curve), terms.a, terms.s,
+            self.beliefs.priors, self.beliefs.means, self.beliefs.factors,
+        )  # fmt: skip
+
+    def _refit_due(self) -> bool:
+        return self.data.count <= REFIT_ALWAYS_BELOW or self.unfitted * REFIT_GROWTH >= self.data.count
+
+
+class GenericPosterior(FittedPosterior):
+    """Users' own families, through their derivatives."""
+
+    def fit(self) -> None:
+        """Modes and curvatures."""
+        X, terms = self.data.coordinates, self.data.terms()
+        assert isinstance(terms, CallableTerms)
+        for j, prior in enumerate(self.beliefs.priors):
+            mode, *_ = minimise_over_ball(X, terms, 0.5 * prior, math.inf, self.beliefs.means[j], MODE_GAP)
+            _, _, curvature = terms.evaluate(X @ mode)
+            self.beliefs.means[j] = mode
+            self.beliefs.factors[j] = np.linalg.cholesky((X.T * curvature) @ X + prior * np.eye(X.shape[1]))

@@ -1,0 +1,82 @@
+r"""Predictive densities  q_j(y) = ∫ p(y | z) N(z; m_j, s_j^2) dz  of J Gaussian beliefs about z, at once.
+
+Closed forms for Gaussian and Laplace noise; a fixed Gauss-Hermite rule otherwise. The rule need not be accurate:
+a finite mixture of the family's densities *is* a density, so validity does not depend on it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from likeset.families.base import Array, Family
+from likeset.families.gaussian import Gaussian
+from likeset.families.laplace import Laplace
+from likeset.predictors.base import log_sum_exp
+from likeset.special import log_normal_cdf
+
+_HERMITE_NODES = 40
+
+
+class Predictive(Protocol):
+    """J predictive densities."""
+
+    def log_densities(self, y: Array) -> Array:
+        """log q_j(y) along a new last axis of length J."""
+        ...
+
+
+class GaussianPredictive:
+    """N(m_j, s_j^2 + sigma^2)."""
+
+    def __init__(self, family: Gaussian, mean: Array, sd: Array) -> None:
+        self.mean = mean
+        self.sd = np.sqrt(sd**2 + family.sigma**2)
+
+    def log_densities(self, y: Array) -> Array:
+        """Normal log-densities."""
+        u = (np.asarray(y)[..., None] - self.mean) / self.sd
+        return -0.5 * u * u - np.log(self.sd * np.sqrt(2 * np.pi))
+
+
+class LaplacePredictive:
+    r"""Laplace noise of scale b around N(m, s^2); with u = y - m,
+
+    q(y) = (1/2b) e^{s^2/2b^2} [ e^{-u/b} Phi(u/s - s/b) + e^{u/b} Phi(-u/s - s/b) ].
+    """
+
+    def __init__(self, family: Laplace, mean: Array, sd: Array) -> None:
+        self.scale, self.mean, self.sd = family.scale, mean, np.maximum(sd, 1e-9 * family.scale)
+
+    def log_densities(self, y: Array) -> Array:
+        """The two one-sided terms, added in logs."""
+        u, s, b = np.asarray(y)[..., None] - self.mean, self.sd, self.scale
+        right = -u / b + log_normal_cdf(u / s - s / b)
+        left = u / b + log_normal_cdf(-u / s - s / b)
+        return np.logaddexp(right, left) + 0.5 * (s / b) ** 2 - np.log(2 * b)
+
+
+class QuadraturePredictive:
+    """Gauss-Hermite in z with nodes clipped to the reachable |z| <= reach: a finite mixture of family densities."""
+
+    def __init__(self, family: Family, mean: Array, sd: Array, reach: float) -> None:
+        t, v = np.polynomial.hermite_e.hermegauss(_HERMITE_NODES)
+        self.family = family
+        self.z = np.clip(mean[:, None] + sd[:, None] * t, -reach, reach)
+        self.log_weights = np.log(v / v.sum())
+
+    def log_densities(self, y: Array) -> Array:
+        """log sum_i v_i p(y | z_ji)."""
+        y = np.asarray(y, dtype=np.float64)
+        columns = y[..., None, None, :] if self.family.observation_shape else y[..., None, None]
+        return log_sum_exp(self.log_weights + self.family.log_density(columns, self.z))
+
+
+def predictive(family: Family, mean: Array, sd: Array, reach: float) -> Predictive:
+    """The predictive densities of J Gaussian beliefs N(mean_j, sd_j^2) about z."""
+    if isinstance(family, Gaussian):
+        return GaussianPredictive(family, mean, sd)
+    if isinstance(family, Laplace):
+        return LaplacePredictive(family, mean, sd)
+    return QuadraturePredictive(family, mean, sd, reach)

@@ -1,0 +1,272 @@
+"""ConfidenceSequence: the facade that puts family, space, predictor, weighting and ledger together."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from likeset.arguments import error_level
+from likeset.errors import InvalidArgumentError, PieceError, ShapeError
+from likeset.families.base import Array, Family
+from likeset.ledger import Ledger
+from likeset.predictors import Blend, Forecast, Forecaster, Mixture, MixtureForecast, PlugIn, Predictor
+from likeset.predictors.aggregate import started
+from likeset.sets import LikelihoodSet
+from likeset.spaces.base import Basis, Embedded, Space
+from likeset.weights import Unweighted, Weigher, Weighting
+
+_LIKELIHOOD_REACH = 6.0  # |z| up to which a foreign forecast's total probability is looked at
+
+
+@dataclass
+class Running:
+    """Everything that changes with an observation."""
+
+    ledger: Ledger
+    basis: Basis
+    forecaster: Forecaster
+    weigher: Weigher
+
+
+class ConfidenceSequence:
+    r"""Anytime-valid confidence sets for theta, from observations in any adaptive order.
+
+        C_t = { theta in Theta : prod_s [ q_s(y_s|x_s) / p_theta(y_s|x_s) ]^{w_s} <= 1/alpha }
+
+    contains the true theta at all times t at once with probability at least 1 - alpha, if y given x follows the
+    ``family`` with z = x'theta and theta lies in the ``space``.
+
+    Parameters
+    ----------
+    family     the law of y given z, e.g. ``Poisson()``
+    space      where theta lives, e.g. ``Linear(dim=3, bound=2.0)``
+    alpha      error level in (0, 1)
+    predictor  supplies q_s; ``None`` is the hyper-mixture :class:`~likeset.Mixture`, the tightest provable choice here;
+               any object with ``forecast(phi)`` and ``observe(phi, y)`` will do
+    weighting  supplies w_s in [0, 1]; ``None`` is w = 1
+
+    >>> import likeset as ls
+    >>> seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(dim=2, bound=2.0), alpha=0.05)
+    >>> seq.update([1.0, 0.0], 3)                         # one observation
+    >>> seq.update([[0.0, 1.0], [1.0, 1.0]], [0, 2])      # several, in order
+    >>> s = seq.set
+    >>> s.contains([0.5, -0.5])
+    True
+    >>> low, high = s.interval([[1.0, 0.0]])
+    >>> bool(low[0] < 0.5 < high[0])
+    True
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        space: Space,
+        alpha: float = 0.05,
+        predictor: Predictor | Forecaster | None = None,
+        weighting: Weighting | Weigher | None = None,
+    ) -> None:
+        if not isinstance(family, Family):
+            raise InvalidArgumentError("family", family, "is not a family", "pass e.g. Poisson() or CustomFamily(...)")
+        if not isinstance(space, Space):
+            raise InvalidArgumentError("space", space, "is not a space", "pass e.g. Linear(dim=3, bound=2.0)")
+        self.family = family
+        self.space = space
+        self.alpha = error_level("alpha", alpha)
+        self.predictor = Mixture() if predictor is None else predictor
+        self.weighting = Unweighted() if weighting is None else weighting
+        if not isinstance(self.predictor, (Predictor, Forecaster)):
+            raise InvalidArgumentError(
+                "predictor",
+                predictor,
+                "is not a predictor",
+                "pass e.g. FTRL() or an object with forecast and observe",
+            )
+        if not isinstance(self.weighting, (Weighting, Weigher)):
+            raise InvalidArgumentError(
+                "weighting",
+                weighting,
+                "is not a weighting",
+                "pass e.g. BiasWeighting() or an object with weight and observe",
+            )
+        basis = space.start()
+        self._running = Running(
+            ledger=Ledger(family, space.covariate_shape),
+            basis=basis,
+            forecaster=started(self.predictor, family, space),
+            weigher=self.weighting.start(family, space) if isinstance(self.weighting, Weighting) else self.weighting,
+        )
+        self._trusted = _is_built_in(self._running.forecaster) and _is_built_in(self._running.weigher)
+        self._set: LikelihoodSet | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"ConfidenceSequence({self.family!r}, {self.space!r}, alpha={self.alpha:g}, predictor={self.predictor!r}, "
+            f"weighting={self.weighting!r}) with {self.n_observations} observations"
+        )
+
+    @property
+    def n_observations(self) -> int:
+        """Number of observations recorded."""
+        return len(self._running.ledger)
+
+    @property
+    def forecaster(self) -> Forecaster:
+        """The running predictor."""
+        return self._running.forecaster
+
+    @property
+    def ledger(self) -> Ledger:
+        """The record of every observation, weight and forecast; read only."""
+        return self._running.ledger
+
+    def update(self, x: Any, y: Any) -> None:
+        """Record one observation, or a batch in order (rows of x, entries of y); survival y: (time, event) pairs.
+
+        All or nothing: after an error the sequence is as it was before the call.
+        """
+        X, Y = self._checked(x, y)
+        if self._trusted and len(X) == 1:
+            # Nothing below can fail once the input is checked; skip the copy.
+            self._record(self._running, X[0], Y[0])
+        else:
+            working = _independent_copy(self._running)
+            for row, outcome in zip(X, Y, strict=True):
+                self._record(working, row, outcome)
+            self._running = working
+        self._set = None
+
+    @property
+    def set(self) -> LikelihoodSet:
+        """The confidence set of what has been seen: an immutable snapshot."""
+        if self._set is None:
+            ledger = self._running.ledger
+            coordinates, terms = ledger.merged.snapshot()
+            self._set = LikelihoodSet(
+                self.space, self._running.basis, coordinates, terms, ledger.gains.copy(), self.alpha,
+                self.family.convex, len(ledger),
+            )  # fmt: skip
+        return self._set
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the sequence to a file that ``likeset.load`` continues bit for bit."""
+        from likeset.persistence import save
+
+        save(self, path)
+
+    def _checked(self, x: Any, y: Any) -> tuple[Array, Array]:
+        X = self.space.covariates(x)
+        if self.family.observation_shape and len(X) == 1 and np.shape(y) == self.family.observation_shape:
+            y = [y]  # one pair for one covariate, not two times
+        Y = self.family.observations(y)
+        if len(X) != len(Y):
+            raise ShapeError(
+                "y",
+                y,
+                f"has {len(Y)} observations for {len(X)} covariates",
+                "pass one observation for each row of x",
+            )
+        return X, Y
+
+    def _record(self, running: Running, x: Array, y: Array) -> None:
+        """Algorithm 1, one step: embed, forecast, weigh; then, and only then, look at y."""
+        ledger = running.ledger
+        index = ledger.number(x)
+        if index is None:
+            index = ledger.merged.count
+            running.basis = running.basis.including(x)
+            coordinates = running.basis.coordinates(x[None, :])[0][0]
+        else:
+            coordinates = ledger.merged.coordinates[index]
+        missing = running.basis.dimension - len(coordinates)
+        phi = Embedded(x, np.pad(coordinates, (0, missing)) if missing else coordinates, index)
+
+        forecast = running.forecaster.forecast(phi)
+        weight = self._checked_weight(running.weigher.weight(phi))
+        log_q = self._checked_score(forecast, phi, y)
+
+        ledger.append(phi, y, weight, log_q)
+        running.forecaster.observe(phi, y)
+        running.weigher.observe(phi, y)
+
+    def _checked_weight(self, weight: Any) -> float:
+        if isinstance(weight, (float, int)) and 0.0 <= weight <= 1.0:
+            return float(weight)
+        try:
+            number = float(weight)
+        except (TypeError, ValueError):
+            number = np.nan
+        if not 0.0 <= number <= 1.0:
+            raise PieceError(
+                f"the weighting {self.weighting!r} returned w = {weight!r}, outside [0, 1]; "
+                "with w > 1 the ratio is no supermartingale and coverage is lost."
+            )
+        return number
+
+    def _checked_score(self, forecast: Forecast, phi: Embedded, y: Array) -> float:
+        if not _is_density_of(forecast, self.family):
+            self._check_total_probability(forecast, phi)
+        try:
+            log_q = float(np.asarray(forecast.log_density(y)).reshape(()))
+        except (TypeError, ValueError) as error:
+            raise PieceError(
+                f"the forecast {forecast!r} of {self.predictor!r} did not return one number for log_density(y): {error}"
+            ) from error
+        if np.isnan(log_q) or log_q == np.inf:
+            raise PieceError(
+                f"the forecast of {self.predictor!r} has log-density {log_q} at y = {y}; "
+                "a density must be a number below infinity (zero density, -inf, is allowed)."
+            )
+        return log_q
+
+    def _check_total_probability(self, forecast: Forecast, phi: Embedded) -> None:
+        """Refuse a foreign forecast whose density integrates to more than one."""
+        reach = min(self.space.bound * float(np.linalg.norm(phi.coordinates)), _LIKELIHOOD_REACH)
+        masses = []
+        for shift in (0.0, 0.37):  # a spike between nodes fools one rule, hardly two
+            y, v = self.family.outcomes(np.linspace(-reach, reach, 7) + shift)
+            try:
+                values = np.asarray(forecast.log_density(y), dtype=np.float64)
+            except Exception as error:
+                raise PieceError(
+                    f"the forecast {forecast!r} of {self.predictor!r} failed on an array of outcomes: {error}; "
+                    "log_density(y) must be vectorised in y."
+                ) from error
+            if values.shape != v.shape:
+                raise PieceError(
+                    f"the forecast {forecast!r} of {self.predictor!r} returned shape {values.shape} for {len(v)} "
+                    "outcomes; log_density(y) must be vectorised in y."
+                )
+            with np.errstate(over="ignore"):
+                masses.append(float(np.sum(v * np.exp(values))))
+        if min(masses) > 1.001 or np.isnan(masses).any():
+            raise PieceError(
+                f"the forecast {forecast!r} of {self.predictor!r} is not a density: it integrates to {min(masses):.4g} "
+                "over the outcomes; normalise it (rule 3 of validity)."
+            )
+
+
+def _is_density_of(forecast: Forecast, family: Family) -> bool:
+    """Whether a forecast is a density of this family's outcomes by construction."""
+    if type(forecast) is PlugIn:
+        return type(forecast.family) is type(family)
+    if type(forecast) is Blend:
+        return all(_is_density_of(c, family) for c in forecast.components)
+    return type(forecast) is MixtureForecast
+
+
+def _is_built_in(piece: object) -> bool:
+    return type(piece).__module__.split(".")[0] == __name__.split(".")[0]
+
+
+def _independent_copy(running: Running) -> Running:
+    try:
+        return copy.deepcopy(running)
+    except Exception as error:
+        raise PieceError(
+            f"a predictor or weighting of your own cannot be copied ({error}); updates are all-or-nothing, so it must "
+            "support copy.deepcopy: define __deepcopy__."
+        ) from error

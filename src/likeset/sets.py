@@ -1,0 +1,268 @@
+r"""The confidence set: an immutable snapshot that answers questions about plausible parameters.
+
+    C = { theta : |theta| <= B,  log R(theta) <= log(1/alpha) },     log R(theta) = sum_k [ gain_k + phi_k(x_k'theta) ]
+
+one term per distinct covariate x_k, phi_k convex, so C is convex and the extrema of x'theta over C are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likeset import support
+from likeset.arguments import positive_integer, real_array, real_number
+from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
+from likeset.spaces.base import Basis, Space
+from likeset.support import PreparedSet
+from likeset.support.evaluate import reweighted, term_values
+from likeset.support.terms import Array, LevelSet, Terms
+
+_ROUNDING = 64 * np.finfo(np.float64).eps
+
+
+@dataclass(frozen=True)
+class Support:
+    """Answers of ``LikelihoodSet.support`` for the rows of X.
+
+    values       x'theta attained at ``maximisers`` (a lower bound of the maximum)
+    maximisers   parameters in the set, in the user's coordinates
+    upper        certified outer bound of the maximum: what ``LikelihoodSet.upper`` returns
+    """
+
+    values: Array
+    maximisers: Array
+    upper: Array
+
+    @property
+    def gap(self) -> Array:
+        """How far the maximum may lie from ``values`` at most."""
+        return self.upper - self.values
+
+
+class LikelihoodSet:
+    """Parameters not refuted at level alpha. Made by ``ConfidenceSequence.set``; never changes."""
+
+    def __init__(
+        self,
+        space: Space,
+        basis: Basis,
+        coordinates: Array,
+        terms: Terms,
+        gains: Array,
+        alpha: float,
+        convex: bool,
+        n_observations: int,
+    ) -> None:
+        self.space = space
+        self.alpha = alpha
+        self.n_observations = n_observations
+        self._basis = basis
+        self._convex = convex
+        self._gains = gains
+        self._terms = terms
+        missing = basis.dimension - coordinates.shape[1]
+        self._coordinates = np.ascontiguousarray(np.pad(coordinates, ((0, 0), (0, missing))))
+
+    def __repr__(self) -> str:
+        return f"<LikelihoodSet: alpha={self.alpha:g}, {self.n_observations} observations, {self.space!r}>"
+
+    # -- membership ---------------------------------------------------------------------------------------------
+
+    def log_ratio(self, theta: Any) -> Any:
+        """log R(theta): the evidence against theta, in nats. One number, or one per row of theta."""
+        return _like(theta, self.log_ratio_by_covariate(theta).sum(axis=1))
+
+    def log_ratio_by_covariate(self, theta: Any) -> Array:
+        """The contributions gain_k + phi_k(x_k'theta) to log R(theta), shape (n, number of distinct covariates)."""
+        inside, _ = self._basis.parameters(theta)
+        return self._gains + term_values(self._terms, inside @ self._coordinates.T)
+
+    def contains(self, theta: Any) -> Any:
+        """Whether |theta| <= bound and log R(theta) <= log(1/alpha), up to rounding. One bool, or one per row."""
+        _, norms = self._basis.parameters(theta)
+        parts = self.log_ratio_by_covariate(theta)
+        slack = _ROUNDING * np.abs(parts).sum(axis=1)
+        within = parts.sum(axis=1) <= -np.log(self.alpha) + slack
+        return _like(theta, within & (norms <= self.space.bound * (1 + _ROUNDING)))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no parameter is plausible: a certified alarm, at level alpha, that the model is wrong."""
+        if self._whole_ball:
+            return False
+        return bool(self._prepared(padded=False).status == "empty")
+
+    # -- extrema ------------------------------------------------------------------------------------------------
+
+    def upper(self, X: Any) -> Array:
+        """Largest x'theta over the set for every row x of X, rounded outward."""
+        return self.support(X).upper
+
+    def lower(self, X: Any) -> Array:
+        """Smallest x'theta over the set for every row x of X, rounded outward."""
+        return -self._support(-self.space.covariates(X, "X")).upper
+
+    def interval(self, X: Any) -> tuple[Array, Array]:
+        """(lower, upper) for every row of X."""
+        x = self.space.covariates(X, "X")
+        both = self._support(np.concatenate([x, -x])).upper
+        return -both[len(x) :], both[: len(x)]
+
+    def support(self, X: Any, *, covariate_weights: Any = None, level: float | None = None) -> Support:
+        """Maxima of x'theta with maximisers and certified gap.
+
+        By default over this set. With ``covariate_weights`` v_k in [0, 1], one per distinct covariate in order of
+        first appearance, and ``level`` c, over the reweighted set { sum_k v_k [gain_k + phi_k] <= c, |theta| <= B }:
+        the building block of mixtures of sets. ``level`` defaults to log(1/alpha).
+        """
+        x = self.space.covariates(X, "X")
+        if covariate_weights is None and level is None:
+            return self._support(x)
+        return self._with_weights(covariate_weights, level)._support(x)
+
+    def bounding_box(self) -> tuple[Array, Array]:
+        """(lower, upper) of every coordinate of theta (finite-dimensional spaces)."""
+        return self.interval(np.eye(self._plain_dimension("bounding_box")))
+
+    def boundary(self, n_points: int = 256) -> Array:
+        """Points on the boundary in order of angle, shape (n_points, 2), for two-dimensional parameters."""
+        n_points = positive_integer("n_points", n_points)
+        dim = self._plain_dimension("boundary")
+        if dim != 2:
+            raise InvalidArgumentError("dim", dim, "is not 2", "boundary curves exist for two-dimensional theta only")
+        if not np.isfinite(self.space.bound):
+            low, high = self.bounding_box()
+            if not np.isfinite([low, high]).all():
+                raise InvalidArgumentError(
+                    "bound",
+                    self.space.bound,
+                    "leaves this set unbounded",
+                    "give the space a finite bound to draw it",
+                )
+        angles = np.linspace(0.0, 2 * np.pi, n_points, endpoint=False)
+        rays = np.column_stack([np.cos(angles), np.sin(angles)])
+        return self._shoot(self.centre, rays)
+
+    @cached_property
+    def centre(self) -> Array:
+        """A parameter well inside the set (about the maximum-likelihood one), in the user's coordinates."""
+        if self._whole_ball:
+            middle = np.zeros((1, self._basis.dimension))
+        else:
+            prepared = self._prepared(padded=False)
+            if prepared.status == "empty":
+                raise EmptySetError(self.alpha)
+            middle = prepared.centre[None, :]
+        return self._basis.lift(middle, np.zeros(1), np.zeros((1, 0)))[0]
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    @property
+    def _level(self) -> float:
+        return float(-np.log(self.alpha) - self._gains.sum())
+
+    @property
+    def _whole_ball(self) -> bool:
+        return len(self._gains) == 0 or self._level == np.inf
+
+    def _support(self, x: Array) -> Support:
+        if not self._convex:
+            raise NotConvexError(
+                "exact extrema need a negative log-density that is convex in z, and this family's is not; "
+                "contains() and log_ratio() work for any family."
+            )
+        inside, outside = self._basis.coordinates(x)
+        if self._whole_ball:
+            return self._ball_support(x, inside, outside)
+        padded = bool(np.any(outside > 0))
+        prepared = self._prepared(padded)
+        if prepared.status == "empty":
+            raise EmptySetError(self.alpha)
+        directions = np.column_stack([inside, outside]) if padded else inside
+        solution = support.solve(prepared, np.ascontiguousarray(directions))
+        r = self._basis.dimension
+        extra = solution.points[:, r] if padded else np.zeros(len(x))
+        return Support(solution.values, self._basis.lift(solution.points[:, :r], extra, x), solution.upper)
+
+    def _ball_support(self, x: Array, inside: Array, outside: Array) -> Support:
+        lengths = np.hypot(np.linalg.norm(inside, axis=1), outside)
+        values = self.space.bound * lengths
+        step = np.where(np.isfinite(values), self.space.bound, 0.0) / lengths
+        points = self._basis.lift(step[:, None] * inside, step * outside, x)
+        return Support(np.where(np.isfinite(values), values, 0.0), points, values * (1 + _ROUNDING))
+
+    def _prepared(self, padded: bool) -> PreparedSet:
+        return self._prepared_padded if padded else self._prepared_plain
+
+    # Directions that leave the span get one more coordinate, on which the likelihood is flat.
+    @cached_property
+    def _prepared_plain(self) -> PreparedSet:
+        return support.prepare(LevelSet(self._coordinates, self._terms, self._level, self.space.bound))
+
+    @cached_property
+    def _prepared_padded(self) -> PreparedSet:
+        wider = np.ascontiguousarray(np.pad(self._coordinates, ((0, 0), (0, 1))))
+        return support.prepare(LevelSet(wider, self._terms, self._level, self.space.bound))
+
+    def _with_weights(self, covariate_weights: Any, level: float | None) -> LikelihoodSet:
+        weights = np.ones(len(self._gains)) if covariate_weights is None else real_array(
+            "covariate_weights", covariate_weights
+        )  # fmt: skip
+        if weights.shape != self._gains.shape:
+            raise ShapeError(
+                "covariate_weights",
+                covariate_weights,
+                f"has shape {weights.shape}",
+                f"pass one weight for each of the {len(self._gains)} distinct covariates",
+            )
+        if (weights < 0).any() or (weights > 1).any():
+            raise InvalidArgumentError(
+                "covariate_weights",
+                covariate_weights,
+                "has an entry outside [0, 1]",
+                "pass weights in [0, 1]",
+            )
+        c = -np.log(self.alpha) if level is None else real_number("level", level)
+        gains = np.where(weights > 0, weights * np.where(weights > 0, self._gains, 0.0), 0.0)
+        return _Reweighted(self, gains, reweighted(self._terms, weights), c)
+
+    def _plain_dimension(self, what: str) -> int:
+        dim = getattr(self.space, "dim", None)
+        if dim is None:
+            raise InvalidArgumentError("space", self.space, f"has no {what}", "use a finite-dimensional Linear space")
+        return int(dim)
+
+    def _shoot(self, start: Array, rays: Array) -> Array:
+        """Where the rays from an inner point leave the set: bisection on a convex function along each ray."""
+        reach = self.space.bound if np.isfinite(self.space.bound) else float(np.abs(self.bounding_box()).max()) * 2
+        low, high = np.zeros(len(rays)), np.full(len(rays), 2.0 * reach + np.linalg.norm(start))
+        for _ in range(80):
+            middle = 0.5 * (low + high)
+            inside = self.contains(start + middle[:, None] * rays)
+            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+        return start + low[:, None] * rays
+
+
+class _Reweighted(LikelihoodSet):
+    """The set { sum_k v_k [gain_k + phi_k] <= level } beside a parent set."""
+
+    def __init__(self, parent: LikelihoodSet, gains: Array, terms: Terms, level: float) -> None:
+        super().__init__(
+            parent.space, parent._basis, parent._coordinates, terms, gains, parent.alpha, parent._convex,
+            parent.n_observations,
+        )  # fmt: skip
+        self._given_level = level
+
+    @property
+    def _level(self) -> float:
+        return float(self._given_level - self._gains.sum())
+
+
+def _like(theta: Any, answers: NDArray[Any]) -> Any:
+    """A plain number or bool for a single parameter, an array for rows of parameters."""
+    return answers[0].item() if len(answers) == 1 and np.ndim(theta) < 2 else answers

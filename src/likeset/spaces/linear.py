@@ -1,0 +1,119 @@
+"""Finite-dimensional linear models: z = x'theta with theta in a ball of R^dim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likeset.arguments import positive, positive_integer, rows
+from likeset.errors import InvalidArgumentError
+from likeset.spaces.base import Array
+
+_NEW_DIRECTION = 1e-12  # a residual below this fraction of |x| is rounding, not a new direction
+
+
+@dataclass(frozen=True)
+class LinearBasis:
+    """Orthonormal basis (columns of ``vectors``) of the span of the covariates, by Gram-Schmidt."""
+
+    vectors: Array
+
+    @property
+    def dimension(self) -> int:
+        """Number of basis vectors."""
+        return self.vectors.shape[1]
+
+    def coordinates(self, x: Array) -> tuple[Array, Array]:
+        """Q'x and |x - QQ'x|."""
+        dim, r = self.vectors.shape
+        inside = x @ self.vectors
+        if r == dim:
+            return inside, np.zeros(len(x))
+        outside = np.linalg.norm(self._reject(x), axis=1)
+        outside[outside <= _NEW_DIRECTION * np.linalg.norm(x, axis=1)] = 0.0
+        return inside, outside
+
+    def including(self, x: Array) -> LinearBasis:
+        """Append the unit vector of the part of x outside the span, if there is one."""
+        dim, r = self.vectors.shape
+        if r == dim:
+            return self
+        residual = self._reject(x[None, :])
+        length = np.linalg.norm(residual)
+        if length <= _NEW_DIRECTION * np.linalg.norm(x):
+            return self
+        unit = self._reject(residual / length)[0]
+        unit /= np.linalg.norm(unit)
+        return LinearBasis(np.ascontiguousarray(np.column_stack([self.vectors, unit])))
+
+    def parameters(self, theta: Any) -> tuple[Array, Array]:
+        """Vectors of R^dim -> coordinates of their projection on the span, and their norms."""
+        array = rows("theta", theta, self.vectors.shape[0])
+        return array @ self.vectors, np.linalg.norm(array, axis=1)
+
+    def lift(self, coordinates: Array, outside: Array, x: Array) -> Array:
+        """Q coordinates + outside * unit vector of x's part outside the span."""
+        theta = coordinates @ self.vectors.T
+        if np.any(outside):
+            residual = self._reject(x)
+            length = np.linalg.norm(residual, axis=1)
+            scale = np.divide(outside, length, out=np.zeros_like(outside), where=length > 0)
+            theta = theta + scale[:, None] * residual
+        return theta
+
+    def state(self) -> dict[str, Array]:
+        """The basis vectors."""
+        return {"vectors": self.vectors}
+
+    def _reject(self, x: Array) -> Array:
+        # Twice is enough for orthogonality to rounding.
+        once = x - (x @ self.vectors) @ self.vectors.T
+        return once - (once @ self.vectors) @ self.vectors.T
+
+
+class Linear:
+    """Linear predictors z = x'theta with Theta = { theta in R^dim : |theta| <= bound }; bound may be inf.
+
+    >>> Linear(dim=3, bound=2.0)
+    Linear(dim=3, bound=2)
+    """
+
+    def __init__(self, dim: int, bound: float) -> None:
+        self.dim = positive_integer("dim", dim)
+        self.bound = positive("bound", bound, infinite=True)
+
+    def __repr__(self) -> str:
+        return f"Linear(dim={self.dim}, bound={self.bound:g})"
+
+    def settings(self) -> dict[str, float]:
+        """Constructor arguments."""
+        return {"dim": self.dim, "bound": self.bound}
+
+    @property
+    def covariate_shape(self) -> tuple[int, ...]:
+        """(dim,)."""
+        return (self.dim,)
+
+    def covariates(self, x: Any, name: str = "x") -> Array:
+        """Rows of length dim, finite and not zero."""
+        array = rows(name, x, self.dim)
+        zero = ~array.any(axis=1)
+        if zero.any():
+            index = int(np.argmax(zero))
+            raise InvalidArgumentError(
+                f"{name}[{index}]",
+                array[index],
+                "is the zero vector",
+                "a covariate must have |x| > 0; drop it, for its z is 0 whatever theta is",
+            )
+        return array
+
+    def start(self) -> LinearBasis:
+        """The empty basis."""
+        return LinearBasis(np.zeros((self.dim, 0)))
+
+    def restore(self, state: dict[str, Array]) -> LinearBasis:
+        """The basis whose ``state`` this is."""
+        return LinearBasis(np.ascontiguousarray(state["vectors"]))

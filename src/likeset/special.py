@@ -1,0 +1,53 @@
+"""The few special functions the families need, compiled on first use, so that importing likeset stays quick."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def log_gamma(x: Array | float) -> Array:
+    """log |Gamma(x)|, elementwise."""
+    x = np.asarray(x, dtype=np.float64)
+    return _log_gamma(x.ravel()).reshape(x.shape)  # type: ignore[no-any-return]
+
+
+def log_normal_cdf(x: Array | float) -> Array:
+    """log Phi(x), elementwise: by erfc or, far in the left tail, by its asymptotic series."""
+    x = np.asarray(x, dtype=np.float64)
+    return _log_normal_cdf(x.ravel()).reshape(x.shape)  # type: ignore[no-any-return]
+
+
+def sigmoid(z: Array | float) -> Array:
+    """1 / (1 + e^-z), elementwise and without overflow."""
+    small = np.exp(-np.abs(z))
+    return np.where(np.asarray(z) >= 0, 1.0 / (1.0 + small), small / (1.0 + small))
+
+
+@njit(cache=True)
+def _log_gamma(x: Array) -> Array:
+    out = np.empty_like(x)
+    for i in range(x.size):
+        out[i] = math.lgamma(x[i])
+    return out
+
+
+@njit(cache=True)
+def _log_normal_cdf(x: Array) -> Array:
+    out = np.empty_like(x)
+    for i in range(x.size):
+        t = x[i]
+        if t > 6.0:
+            out[i] = math.log1p(-0.5 * math.erfc(t / math.sqrt(2.0)))
+        elif t > -30.0:
+            out[i] = math.log(0.5 * math.erfc(-t / math.sqrt(2.0)))
+        else:
+            r = 1.0 / (t * t)
+            series = -r * (1.0 - 3.0 * r * (1.0 - 5.0 * r * (1.0 - 7.0 * r * (1.0 - 9.0 * r))))
+            out[i] = -0.5 * t * t - math.log(-t * math.sqrt(2.0 * math.pi)) + math.log1p(series)
+    return out

@@ -1,0 +1,64 @@
+"""The exact support function  h(a) = max { a'theta : theta in C }  of a likelihood set, with certificates.
+
+``prepare`` does the work shared by all directions (is the set empty? where is its centre?) and returns an object
+whose ``solve`` answers any number of directions. The kernel depends on the shape of the terms:
+
+* :mod:`~likeset.support.quadratic`   an ellipsoid cut with a ball (Gaussian noise)
+* :mod:`~likeset.support.smooth`      other exponential families and users' own
+* :mod:`~likeset.support.piecewise`   Laplace noise
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Protocol
+
+from threadpoolctl import ThreadpoolController
+
+from likeset.support import piecewise, quadratic, smooth
+from likeset.support.terms import Array, Curve, CurveTerms, LevelSet, PointTerms, Solution
+
+
+class PreparedSet(Protocol):
+    """A level set ready to answer directions."""
+
+    @property
+    def status(self) -> str:
+        """ "regular", "point" (one point within rounding) or "empty" (certified)."""
+        ...
+
+    @property
+    def centre(self) -> Array:
+        """A point of the set; for an empty one, the point that comes closest."""
+        ...
+
+    def solve(self, A: Array, tolerance: float = 1e-7) -> Solution:
+        """Maxima of a'theta for the rows a of A."""
+        ...
+
+
+def prepare(level_set: LevelSet) -> PreparedSet:
+    """Prepare a level set with the kernel that fits its terms."""
+    terms = level_set.terms
+    with single_threaded_blas():
+        if isinstance(terms, PointTerms):
+            return piecewise.prepare(level_set)
+        if isinstance(terms, CurveTerms) and terms.curve is Curve.QUADRATIC:
+            return quadratic.prepare(level_set)
+        return smooth.prepare(level_set)
+
+
+def solve(prepared: PreparedSet, A: Array, tolerance: float = 1e-7) -> Solution:
+    """Maxima over a prepared, non-empty set."""
+    with single_threaded_blas():
+        return prepared.solve(A, tolerance)
+
+
+def single_threaded_blas() -> Any:
+    """The matrices are small: BLAS threads would cost more than they bring, most of all on a busy machine."""
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()

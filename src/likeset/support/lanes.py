@@ -1,0 +1,83 @@
+r"""Cholesky factorisations of many small matrices side by side.
+
+Matrix m of a batch sits in lane m: an array (..., lanes) holds one entry of every matrix per row, so the innermost
+loop does the same arithmetic on all matrices at once and compiles to vector instructions, which loops over one
+matrix of size 10 or 30 do not. Upper triangles are packed row by row, (d (d+1)/2, lanes).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from likeset.support.terms import Array
+
+LANES = 64  # at most; a batch of 30 x 30 matrices then still fits the second-level cache
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def factor_lanes(M: Array, d: int, failed: Array) -> bool:
+    """Overwrite M = U'U by U. Lanes that are not positive definite are marked in ``failed``; True if none is."""
+    lanes = M.shape[1]
+    inverse = np.empty(lanes)
+    good = True
+    row = 0
+    for i in range(d):
+        for m in range(lanes):
+            pivot = M[row, m]
+            if pivot > 0.0 and pivot < math.inf:
+                inverse[m] = 1.0 / math.sqrt(pivot)
+            else:
+                inverse[m], failed[m], good = 1.0, True, False
+        width = d - i
+        for j in range(width):
+            for m in range(lanes):
+                M[row + j, m] *= inverse[m]
+        below = row + width
+        for k in range(1, width):
+            for j in range(k, width):
+                for m in range(lanes):
+                    M[below, m] -= M[row + k, m] * M[row + j, m]
+                below += 1
+        row += width
+    return good
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def forward_lanes(U: Array, x: Array) -> None:
+    """x <- U'^-1 x, x of shape (d, lanes)."""
+    d, lanes = x.shape
+    row = 0
+    for i in range(d):
+        for m in range(lanes):
+            x[i, m] /= U[row, m]
+        for j in range(1, d - i):
+            for m in range(lanes):
+                x[i + j, m] -= x[i, m] * U[row + j, m]
+        row += d - i
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def backward_lanes(U: Array, x: Array) -> None:
+    """x <- U^-1 x, x of shape (d, lanes)."""
+    d, lanes = x.shape
+    row = (d * (d + 1)) // 2
+    for i in range(d - 1, -1, -1):
+        row -= d - i
+        for j in range(1, d - i):
+            for m in range(lanes):
+                x[i, m] -= x[i + j, m] * U[row + j, m]
+        for m in range(lanes):
+            x[i, m] /= U[row, m]
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def dot_lanes(x: Array, y: Array) -> Array:
+    """x[:, m]'y[:, m] for every lane m."""
+    out = np.zeros(x.shape[1])
+    for i in range(x.shape[0]):
+        for m in range(x.shape[1]):
+            out[m] += x[i, m] * y[i, m]
+    return out

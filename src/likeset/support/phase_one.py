@@ -1,0 +1,66 @@
+r"""Phase I: a central point of C = { F <= level, |theta| <= radius }, or a certificate that C is empty.
+
+Newton's method over the ball (:mod:`~likeset.support.newton`) stops when F(theta) is well below the level, or when
+its lower bound of min F is above the level: empty.
+
+*The safe side.* F is known to err = 64 eps (sum_k |phi_k| + |level|). The level and the radius are raised by that much,
+so an answer may be too large by rounding, but not too small. If level - F(theta_c) <= err the set is a single point,
+as far as can be known.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likeset.support.curves import evaluate_terms
+from likeset.support.newton import minimise_over_ball
+from likeset.support.sqp import CentredSet, centre_terms
+from likeset.support.terms import Array, CallableTerms, CurveTerms
+
+EPS = float(np.finfo(np.float64).eps)
+CENTRAL = 0.5  # a minimiser of F with a larger share of the radius is moved inwards
+
+
+def bounded_set(
+    X: Array, terms: CurveTerms | CallableTerms, level: float, radius: float, flat: bool
+) -> tuple[str, Array, float, CentredSet]:
+    """(status, theta_c, certified lower bound of min F, the set around theta_c).
+
+    ``flat`` appends to X and to theta_c a coordinate on which F does not depend.
+    """
+    status, theta_c, bound, e = find_centre(X, terms, level, radius)
+    if flat:
+        X, theta_c = np.column_stack([X, np.zeros(len(X))]), np.append(theta_c, 0.0)
+    e2 = max(radius**2 - float(theta_c @ theta_c), 0.0) + 64 * EPS * radius**2
+    return status, theta_c, bound, centre_terms(X, terms, theta_c, radius * (1 + 32 * EPS), e, e2)
+
+
+def value_and_error(X: Array, terms: CurveTerms | CallableTerms, theta: Array, level: float) -> tuple[float, float]:
+    """F(theta), and the rounding error to allow for in comparing it with the level."""
+    values, _, _ = evaluate_terms(terms, X @ theta)
+    size = np.abs(values)
+    if isinstance(terms, CurveTerms):  # the two parts of a term may cancel
+        size = size + 2.0 * np.abs(terms.s * (X @ theta))
+    return float(np.sum(values)), 64 * EPS * (float(np.sum(size)) + abs(level))
+
+
+def find_centre(
+    X: Array, terms: CurveTerms | CallableTerms, level: float, radius: float
+) -> tuple[str, Array, float, float]:
+    """Phase I: (status, theta_c, certified lower bound of min F, e = level - F(theta_c) on the safe side)."""
+    start = np.zeros(X.shape[1])
+    theta, _, bound, _ = minimise_over_ball(X, terms, 0.0, radius, start, 0.0, 200, level)
+    value, err = value_and_error(X, terms, theta, level)
+    if bound > level + err:
+        return "empty", theta, bound, 0.0
+    if float(theta @ theta) > (CENTRAL * radius) ** 2:
+        # Near the sphere, rays to the boundary run edge-on. With ridge = (level - F) / (4 radius^2) the minimiser of
+        # F + ridge |theta|^2 gives up at most a quarter of level - F to be as far from the sphere as that buys.
+        room = max(level - value, err)
+        ridge = 0.25 * room / radius**2
+        inner, *_ = minimise_over_ball(X, terms, ridge, radius, theta, 0.05 * room, 50)
+        inner_value, inner_err = value_and_error(X, terms, inner, level)
+        if inner_value - value <= 0.5 * room:
+            theta, value, err = inner, inner_value, inner_err
+    slack = level - value
+    return ("regular" if slack > err else "point"), theta, bound, max(slack, 0.0) + err

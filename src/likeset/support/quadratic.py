@@ -1,0 +1,191 @@
+r"""Support function for Gaussian noise: the eigenbasis and the centre of an ellipsoid cut with a ball.
+
+Terms phi_k(z) = a_k z^2 / 2 - s_k z add up to a quadratic, so that
+
+    C = { theta : F(theta) = theta'H theta / 2 - b'theta <= level,  |theta| <= B },
+    H = sum_k a_k x_k x_k',   b = sum_k s_k x_k.
+
+Once per set: eigenvectors of H, in which H = diag(h), and the minimiser of F over the ball, exact by the
+secular equation, as the centre. Per direction: :mod:`likeset.support.pencil`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, sqrt
+
+import numpy as np
+from numba import njit
+
+from likeset.support.pencil import EPS, MAX_STEPS, ROUNDING, Cut, maximise
+from likeset.support.terms import Array, CurveTerms, LevelSet, Solution
+
+EIGEN_ERROR = 16 * EPS  # error of an eigenvalue or singular value relative to the largest
+RESOLUTION = 1e-8  # relative looseness at which the eigenvalues of H are recomputed from X itself
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An ellipsoid cut with a ball, ready for any direction."""
+
+    status: str  # "regular", "point" or "empty"
+    centre: Array  # theta_c, shape (d,)
+    minimum_bound: float  # certified lower bound of min F over the ball
+    basis: Array  # orthonormal columns, shape (d, r)
+    cut: Cut
+
+    def solve(self, A: Array, tolerance: float = 1e-7) -> Solution:
+        """Maximum of a'theta for each row a of A (n, d): attained values, maximisers, certified bounds.
+
+        Where the set is unbounded the value and the bound are +inf and the point is NaN; on an empty set they
+        are -inf and NaN.
+        """
+        A = np.ascontiguousarray(A, dtype=np.float64)
+        n, d = A.shape
+        if self.status == "empty":
+            return Solution(np.full(n, -inf), np.full((n, d), np.nan), np.full(n, -inf))
+        alpha = A @ self.basis
+        spans = self.basis.shape[1] == d
+        orthogonal = A[:, :0] if spans else A - alpha @ self.basis.T
+        values, upper, steps, multiples = maximise(A, alpha, orthogonal, self.cut, tolerance)
+        points = self.centre + steps @ self.basis.T
+        if not spans:
+            points += multiples[:, None] * orthogonal
+        return Solution(values, points, upper)
+
+
+def prepare(level_set: LevelSet) -> Prepared:
+    """Phase I and the eigenbasis: everything that does not depend on the direction.
+
+    The eigenvalues of H = X'diag(a)X have an absolute error of a few eps |H|; they are lowered by it, so that
+    the bounds stay outer. If that loosens the weakest curvature that matters by more than RESOLUTION, they
+    are recomputed as squared singular values of diag(sqrt a) X, with relative error eps sqrt(|H|/h) only.
+    """
+    terms = level_set.terms
+    if not isinstance(terms, CurveTerms):
+        raise TypeError(f"the quadratic kernel needs CurveTerms, got {type(terms).__name__}")
+    K, d = level_set.X.shape
+    level, radius = float(level_set.level), float(level_set.radius)
+    # With few covariates, work in their span; with more than d/2, finding the span would cost more.
+    span = np.linalg.qr(level_set.X.T)[0] if d >= 2 * K else None
+    X = np.ascontiguousarray(level_set.X if span is None else level_set.X @ span)
+
+    for spectrum in (spectrum_of_hessian, spectrum_of_factor):
+        curvature, lowered, rotation = spectrum(X, terms.a)
+        cut, minimum, bound = phase_one(X, terms.a, terms.s, rotation, curvature, lowered, level, radius)
+        weakest = lowered[0] if span is None else 0.0
+        flattest = cut.slack / (2 * radius * radius) if radius < inf else 0.0
+        if not len(lowered) or curvature[0] - lowered[0] <= RESOLUTION * max(weakest, flattest):
+            break
+
+    padding = cut.slack - cut.inner_slack if cut.slack < inf else 0.0
+    status = "regular"
+    if level - minimum <= padding:
+        status = "empty" if bound > level + padding else "point"
+    basis = rotation if span is None else span @ rotation
+    return Prepared(status, basis @ cut.origin, bound, basis, cut)
+
+
+def spectrum_of_hessian(X: Array, a: Array) -> tuple[Array, Array, Array]:
+    """Eigenvalues of H = X'diag(a)X (ascending), the same lowered by their error, and eigenvectors."""
+    if X.shape[1] == 0:
+        return np.empty(0), np.empty(0), np.empty((0, 0))
+    values, vectors = np.linalg.eigh((X.T * a) @ X)
+    curvature = np.maximum(values, 0.0)
+    return curvature, np.maximum(values - EIGEN_ERROR * curvature[-1], 0.0), np.ascontiguousarray(vectors)
+
+
+def spectrum_of_factor(X: Array, a: Array) -> tuple[Array, Array, Array]:
+    """The same from the singular values of diag(sqrt a) X: slower, and accurate for small eigenvalues too."""
+    d = X.shape[1]
+    _, singular, transposed = np.linalg.svd(np.sqrt(a)[:, None] * X, full_matrices=True)
+    root = np.zeros(d)
+    root[d - len(singular) :] = singular[::-1]
+    lowered = np.maximum(root - EIGEN_ERROR * root[-1], 0.0) ** 2
+    return root**2, lowered, np.ascontiguousarray(transposed[::-1].T)
+
+
+@njit(cache=True, error_model="numpy")
+def phase_one(
+    X: Array,
+    a: Array,
+    s: Array,
+    rotation: Array,
+    curvature: Array,
+    lowered: Array,
+    level: float,
+    radius: float,
+) -> tuple[Cut, float, float]:
+    """The minimum of F over the ball: the set seen from there, F there, and a lower bound of F on the ball.
+
+    By F(theta) >= F(theta) + nu (|theta|^2 - B^2) / 2, minimised over delta coordinate by coordinate, F is at
+    least F(theta_c) - nu e2 / 2 - sum_i c_i^2 / (2 (h_i + nu)) with c = g + nu theta_c and nu the multiplier
+    of the ball; each summand is also at most 2 B |c_i|, because |delta_i| <= 2 B.
+    """
+    noise = ROUNDING * sqrt(np.sum(s * s) * np.sum(X * X))  # rounding error of a coordinate of X's
+    origin, nu = ball_minimiser(curvature, lowered, np.dot(np.dot(s, X), rotation), noise, radius)
+    z = np.dot(X, np.dot(rotation, origin))
+    gradient = np.dot(np.dot(a * z - s, X), rotation)
+    minimum, size = 0.0, abs(level) if abs(level) < inf else 0.0
+    for k in range(len(z)):
+        bend, tilt = 0.5 * a[k] * z[k] * z[k], s[k] * z[k]
+        minimum += bend - tilt
+        size += bend + abs(tilt)
+    padding = ROUNDING * size
+    room = max(radius * radius - np.sum(origin * origin), 0.0)
+
+    gap = padding + (0.5 * nu * room if nu > 0.0 else 0.0)
+    for i in range(len(origin)):
+        c = abs(gradient[i] + nu * origin[i])
+        if lowered[i] + nu > 0.0:
+            gap += min(0.5 * c * c / (lowered[i] + nu), 2 * radius * c)
+        elif c > noise:
+            gap += 2 * radius * c
+    slack = max(level - minimum, 0.0) if gap < inf else inf  # inf: F falls for ever along a line without ball
+
+    outer_slack, outer_room = slack + padding, room + ROUNDING * radius * radius if radius < inf else 0.0
+    stiffest = np.max(curvature) if len(curvature) > 0 else 0.0
+    start = max(nu + 2 * outer_slack / (radius * radius), EPS * stiffest)
+    cut = Cut(curvature, lowered, gradient, origin, radius, outer_slack, outer_room, slack, room, start)
+    return cut, minimum, minimum - gap
+
+
+@njit(cache=True, error_model="numpy")
+def ball_minimiser(h: Array, lowered: Array, b: Array, noise: float, radius: float) -> tuple[Array, float]:
+    """Minimiser of sum_i h_i t_i^2 / 2 - b_i t_i over |t| <= radius, and the multiplier nu of the ball.
+
+    t_i = b_i / (h_i + nu), with nu = 0 if that lies in the ball and otherwise the root of |t(nu)| = radius
+    (Newton's method on 1/radius - 1/|t|). A coordinate that is flat to rounding stays at zero.
+    """
+    r = len(h)
+    b = b.copy()
+    for i in range(r):
+        if lowered[i] == 0.0 and (abs(b[i]) <= noise or radius == inf):
+            b[i] = 0.0
+    t = np.zeros(r)
+    nu, low, high = 0.0, 0.0, sqrt(np.sum(b * b)) / radius  # the root if all h were zero
+    for _ in range(MAX_STEPS):
+        square, fall = 0.0, 0.0  # |t|^2 and -(|t|^2)'/2
+        for i in range(r):
+            if b[i] != 0.0:
+                stiffness = h[i] + nu
+                t[i] = b[i] / stiffness if stiffness > 0.0 else inf
+                square += t[i] * t[i]
+                fall += t[i] * t[i] / stiffness if stiffness > 0.0 else inf
+        norm = sqrt(square)
+        if norm <= radius and (nu == 0.0 or norm >= radius * (1 - 4 * EPS)):
+            break
+        if norm > radius:
+            low = nu
+        else:
+            high = nu
+        guess = nu + square / fall * (norm - radius) / radius if norm < inf else 0.0
+        if not low < guess < high:
+            guess = sqrt(low * high) if low > 0.0 else 1e-3 * high
+        if guess <= low or guess >= high:
+            break
+        nu = guess
+    norm = sqrt(np.sum(t * t))
+    if norm > radius * (1 - 4 * EPS):  # keep the centre in the ball after a change of basis, too
+        t *= radius / norm * (1 - 4 * EPS)
+    return t, nu

@@ -1,0 +1,190 @@
+r"""Many directions over one bounded smooth set: feasible sequential quadratic programming in lock-step.
+
+For every direction a (a row of A), maximise a'delta over C (centred coordinates, see
+:mod:`~likeset.support.rays`). One iteration, from a point on the boundary of C:
+
+1. gradient  g = g_c + X'(phi'(z + u) - phi'(z))  and packed Hessian  sum_k phi_k'' x_k x_k'  of all directions at
+   once: two matrix products;
+2. the certificate of the tangent gives an outer bound and the multipliers (lam, mu);
+   stop where the bound meets a'delta;
+3. the step of the quadratic model with both constraints linearised (:mod:`~likeset.support.certificate`);
+4. back along the ray from theta_c to the boundary (:mod:`~likeset.support.rays`), so that every iterate is in C.
+   A step that does not raise a'delta is undone; the next attempt takes a more careful step, then a damped one.
+
+Convergence is quadratic, 2-5 iterations as a rule; the bound is valid whether or not it converges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from likeset.support.certificate import certify, sqp_steps
+from likeset.support.curves import evaluate_terms
+from likeset.support.ellipsoids import model_maximisers
+from likeset.support.rays import SLIVER, project_rays, project_rays_callable
+from likeset.support.terms import Array, CallableTerms, Curve, CurveTerms, IntArray
+
+MAX_ITERATIONS = 120
+FIRST_DAMPING, MAX_DAMPING = 1e-3, 1e12
+PACKED_LIMIT = 4_000_000  # numbers in the table of products x_ki x_kj (32 MB); beyond, Hessians one by one
+BLOCK_LIMIT = 50_000  # numbers in an (n, K) block of directions
+
+
+@dataclass(frozen=True)
+class CentredSet:
+    """C = { delta : g_c'delta + sum_k D_k(x_k'delta) <= e, |delta|^2 + 2 theta_c'delta <= e2 }.
+
+    z = X theta_c, ``base`` what :func:`~likeset.support.rays.centred_terms` wants to know of z; ``products`` holds
+    x_ki x_kj for i <= j (None if that table would be too large); the Hessian of F at the centre has
+    eigenvalues ``curvatures`` and eigenvectors ``axes``.
+    """
+
+    X: Array
+    terms: CurveTerms | CallableTerms
+    theta_c: Array
+    radius: float
+    e: float
+    e2: float
+    z: Array
+    base: Array
+    g_c: Array
+    curvatures: Array
+    axes: Array
+    products: Array | None
+
+    def project(self, Y: Array, U: Array, slopes: Array, weights: Array, rise: Array) -> None:
+        """Rows of Y and U = Y X' to the boundary of C, in place; derivatives there to slopes, weights, rise."""
+        if isinstance(self.terms, CallableTerms):
+            project_rays_callable(
+                Y, U, self.terms, self.z, self.g_c, self.theta_c, self.e, self.e2, slopes, weights, rise
+            )
+            return
+        curve, a = int(self.terms.curve), self.terms.a
+        project_rays(Y, U, curve, a, self.z, self.base, self.g_c, self.theta_c, self.e, self.e2, slopes, weights, rise)
+
+    def hessians(self, weights: Array) -> Array:
+        """Packed upper triangles of X' diag(w) X, one column for every row w of weights."""
+        if self.products is not None:
+            return self.products.T @ weights.T
+        upper = packed_indices(self.X.shape[1])
+        return np.column_stack([((self.X.T * w) @ self.X)[upper] for w in weights])
+
+    def maximise(self, A: Array, tolerance: float) -> tuple[Array, Array]:
+        """(delta, upper): feasible points and outer bounds of a'delta for unit rows a of A (n, d)."""
+        block = max(1, BLOCK_LIMIT // max(1, len(self.X), self.X.shape[1] ** 2 // 2))
+        pieces = [self._maximise_block(A[i : i + block], tolerance) for i in range(0, len(A), block)]
+        return np.concatenate([p[0] for p in pieces]), np.concatenate([p[1] for p in pieces])
+
+    def _maximise_block(self, A: Array, tolerance: float) -> tuple[Array, Array]:
+        n, K = len(A), len(self.X)
+        best, upper = np.zeros_like(A), np.full(n, np.inf)
+        rows = np.arange(n)  # directions still going; the arrays below hold only those
+        Y, scale = self._start(A)
+        U = Y @ self.X.T
+        slopes, weights, rise = np.empty((n, K)), np.empty((n, K)), np.empty(n)
+        self.project(Y, U, slopes, weights, rise)
+        damping, careful, value = np.zeros(n), np.zeros(n, dtype=bool), np.einsum("ij,ij->i", A, Y)
+        for _ in range(MAX_ITERATIONS):
+            G = self.g_c + slopes @ self.X
+            bound, lam, mu = certify(A, Y, G, rise, self.theta_c, self.e, self.e2, self.radius)
+            upper[rows] = bound = np.minimum(upper[rows], bound)
+            best[rows] = Y
+            going = (bound - value > tolerance * np.maximum(bound, scale)) & (damping < MAX_DAMPING)
+            if not going.all():
+                if not going.any():
+                    break
+                rows, A, Y, U, G, slopes, weights = (x[going] for x in (rows, A, Y, U, G, slopes, weights))
+                rise, value, lam, mu, scale = (x[going] for x in (rise, value, lam, mu, scale))
+                damping, careful = damping[going], careful[going]
+            hessians = self.hessians(weights)
+            steps = sqp_steps(A, Y, G, hessians, rise, lam, mu, damping, self.theta_c, self.e, self.e2)
+            for i in np.flatnonzero(careful):
+                steps[i] = self._careful_step(A[i], Y[i], G[i], hessians[:, i], float(rise[i]))
+            new_Y, new_U = Y + steps, U + steps @ self.X.T
+            new_slopes, new_weights, new_rise = np.empty_like(slopes), np.empty_like(weights), np.empty_like(rise)
+            self.project(new_Y, new_U, new_slopes, new_weights, new_rise)
+            new_value = np.einsum("ij,ij->i", A, new_Y)
+            # Within the sliver of the projection a value may fall although the point improves.
+            better = new_value > value - 4.0 * SLIVER * np.abs(value)
+            relaxed = np.where(damping > 1e-6, 0.1 * damping, 0.0)
+            tighter = np.where(careful, damping, np.maximum(FIRST_DAMPING, 10.0 * damping))
+            damping = np.where(better, relaxed, tighter)
+            careful = careful == better  # keep the kind of step that works, else try the other
+            if not better.all():
+                failed = ~better
+                new_Y[failed], new_U[failed], new_slopes[failed] = Y[failed], U[failed], slopes[failed]
+                new_weights[failed], new_rise[failed], new_value[failed] = weights[failed], rise[failed], value[failed]
+            Y, U, slopes, weights, rise, value = new_Y, new_U, new_slopes, new_weights, new_rise, new_value
+        return best, upper
+
+    def _careful_step(self, a: Array, delta: Array, g: Array, packed: Array, rise: float) -> Array:
+        """The step to the maximiser over { second-order model of dF at delta <= e } cut with the ball itself.
+
+        Worth an eigendecomposition where the two constraints meet at a sharp edge, and linearising the ball fails.
+        Around the centre the model reads  q(delta') = b'delta' + delta''H delta'/2 <= e - rise + g'delta -
+        delta'H delta/2  with  b = g - H delta. It must hold at the centre: if need be H shrinks until q = dF there.
+        """
+        d = len(a)
+        H = np.empty((d, d))
+        H[packed_indices(d)] = packed
+        H = np.triu(H) + np.triu(H, 1).T
+        bend = float(delta @ H @ delta)
+        tangent = float(g @ delta) - rise  # >= 0: how far the tangent at delta lies below dF at the centre
+        if self.e + tangent - 0.5 * bend < 0.5 * self.e:
+            H, bend = H * (2.0 * tangent / bend), 2.0 * tangent
+        curvatures, axes = np.linalg.eigh(H)
+        target = np.empty((1, d))
+        model_maximisers(
+            (a @ axes)[None], np.maximum(curvatures, 0.0), (g - H @ delta) @ axes, self.theta_c @ axes,
+            self.e + tangent - 0.5 * bend, self.e2, 1e-12, target,
+        )  # fmt: skip
+        step: Array = target[0] @ axes.T - delta
+        return step
+
+    def _start(self, A: Array) -> tuple[Array, Array]:
+        """Maximisers of the second-order model of C, and the half-widths of an ellipsoid inside that model."""
+        rotated = A @ self.axes
+        width = np.sqrt(np.sum(rotated**2 / (self.curvatures / self.e + 2.0 / self.e2), axis=1))
+        delta = np.empty_like(A)
+        g, theta = self.g_c @ self.axes, self.theta_c @ self.axes
+        model_maximisers(rotated, self.curvatures, g, theta, self.e, self.e2, 1e-2, delta)
+        return delta @ self.axes.T, width
+
+
+@cache
+def packed_indices(d: int) -> tuple[IntArray, IntArray]:
+    """Rows and columns of a packed upper triangle, row by row."""
+    return np.triu_indices(d)  # type: ignore[return-value]
+
+
+def centre_terms(
+    X: Array, terms: CurveTerms | CallableTerms, theta_c: Array, radius: float, e: float, e2: float
+) -> CentredSet:
+    """Everything about the centre that all directions share."""
+    z = X @ theta_c
+    _, first, second = evaluate_terms(terms, z)
+    if isinstance(terms, CurveTerms):
+        unit = CurveTerms(terms.curve, np.ones(len(z)), np.zeros(len(z)))
+        base = evaluate_terms(unit, -np.abs(z) if terms.curve == Curve.SOFTPLUS else z)[1]
+    else:
+        base = z
+    curvatures, axes = np.linalg.eigh((X.T * second) @ X)
+    i, j = packed_indices(X.shape[1])
+    products = X[:, i] * X[:, j] if len(X) * len(i) <= PACKED_LIMIT else None
+    return CentredSet(
+        X=X,
+        terms=terms,
+        theta_c=theta_c,
+        radius=radius,
+        e=e,
+        e2=e2,
+        z=z,
+        base=base,
+        g_c=X.T @ first,
+        curvatures=np.maximum(curvatures, 0.0),
+        axes=axes,
+        products=products,
+    )

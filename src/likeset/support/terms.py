@@ -1,0 +1,99 @@
+r"""The convex function whose sublevel set is a confidence set.
+
+After merging repeated covariates, the negative log-likelihood is a sum with one term per distinct
+covariate,
+
+    F(theta) = sum_k phi_k(x_k' theta),        phi_k : R -> R convex.
+
+Three shapes of phi_k cover every family:
+
+* :class:`CurveTerms`      phi_k(z) = a_k A(z) - s_k z,  A one of z^2/2, e^z, log(1 + e^z)
+  (all exponential families: cost does not grow with the number of observations);
+* :class:`PointTerms`      phi_k(z) = sum_i u_ki |y_ki - z|   (Laplace noise);
+* :class:`CallableTerms`   phi_k given by a user's vectorised function.
+
+The set itself is a :class:`LevelSet`:  C = { theta : F(theta) <= level, |theta| <= radius }.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class Curve(IntEnum):
+    """The convex curve A(z) shared by all terms of an exponential family."""
+
+    QUADRATIC = 0  # A(z) = z^2 / 2
+    EXPONENTIAL = 1  # A(z) = e^z
+    SOFTPLUS = 2  # A(z) = log(1 + e^z)
+
+
+@dataclass(frozen=True)
+class CurveTerms:
+    """phi_k(z) = a_k A(z) - s_k z with one curve A for all k; a_k >= 0."""
+
+    curve: Curve
+    a: Array
+    s: Array
+
+
+@dataclass(frozen=True)
+class PointTerms:
+    """phi_k(z) = sum of weights[i] |points[i] - z| over i in starts[k] : starts[k+1].
+
+    Points are sorted within each k; weights are positive.
+    """
+
+    starts: IntArray
+    points: Array
+    weights: Array
+
+
+@dataclass(frozen=True)
+class CallableTerms:
+    """phi_k(z) given by a vectorised function.
+
+    ``evaluate(Z)`` takes Z of shape (..., K) and returns (value, first, second derivative), each of the
+    shape of Z: entry [..., k] is phi_k and its derivatives at Z[..., k]. Second derivatives are >= 0.
+    """
+
+    evaluate: Callable[[Array], tuple[Array, Array, Array]]
+
+
+Terms = CurveTerms | PointTerms | CallableTerms
+
+
+@dataclass(frozen=True)
+class LevelSet:
+    """C = { theta in R^d : sum_k phi_k(x_k' theta) <= level, |theta| <= radius }; radius may be inf.
+
+    ``X`` has shape (K, d), one row per distinct covariate. Rows may be linearly dependent and may fail to
+    span R^d.
+    """
+
+    X: Array
+    terms: Terms
+    level: float
+    radius: float
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Answers of the support function for n directions.
+
+    values   a'theta at ``points``: attained, hence a lower bound of the maximum, shape (n,)
+    points   feasible maximisers, shape (n, d)
+    upper    certified outer bound of the maximum (inf where the set is unbounded), shape (n,)
+    """
+
+    values: Array
+    points: Array
+    upper: Array

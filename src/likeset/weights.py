@@ -1,0 +1,166 @@
+r"""Weights w_s in [0, 1] of the observations: known before y_s, applied to both sides of the ratio.
+
+A weighting is started for a family and a space and then asked before every observation:
+``weight(phi)`` first, ``observe(phi, y)`` afterwards. Coverage holds for any weights made this way.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from likeset.arguments import positive
+from likeset.errors import InvalidArgumentError
+from likeset.families.base import Array, Family
+from likeset.spaces.base import Embedded, Space
+
+
+@runtime_checkable
+class Weigher(Protocol):
+    """A running weighting: the two methods a user's own must have."""
+
+    def weight(self, phi: Embedded) -> float:
+        """w in [0, 1] for the observation about to be made at phi."""
+        ...
+
+    def observe(self, phi: Embedded, y: Array) -> None:
+        """Take note of the observation (x, y)."""
+        ...
+
+
+@runtime_checkable
+class Weighting(Protocol):
+    """Settings of a weighting, from which a sequence starts its own :class:`Weigher`."""
+
+    def start(self, family: Family, space: Space) -> Weigher:
+        """A fresh weigher."""
+        ...
+
+
+class Unweighted:
+    """The classical ratio: w = 1."""
+
+    def __repr__(self) -> str:
+        return "Unweighted()"
+
+    def settings(self) -> dict[str, object]:
+        """Constructor arguments."""
+        return {}
+
+    def start(self, family: Family, space: Space) -> Unweighted:
+        """Nothing to start."""
+        return self
+
+    def weight(self, phi: Embedded) -> float:
+        """1."""
+        return 1.0
+
+    def observe(self, phi: Embedded, y: Array) -> None:
+        """Nothing to note."""
+
+    def state(self) -> dict[str, Array]:
+        """Nothing to save."""
+        return {}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Nothing to restore."""
+
+
+class BiasWeighting:
+    r"""Weights that discount observations where the FTRL estimate is still biased (the paper's Algorithm 1).
+
+        w_s = (1/L) / (1/L + bias^2)
+
+    with L the smoothness of the family on [-B, B] and, by ``estimate``,
+
+    * ``"bound"``       bias^2 = 2 lambda B^2 x'V^-1 x,     V = mu sum_{j<s} x_j x_j' + lambda I    (Theorem 2)
+    * ``"exact"``       bias^2 = 4 lambda^2 B^2 x'V^-2 x,   V = mu sum_{j<s} x_j x_j' + 2 lambda I
+      (the worst case of the Gaussian FTRL bias -2 lambda x'V^-1 theta*; other families use their mu)
+    * ``"projection"``  bias^2 = B^2 |(I - P) x|^2,         P the projection on the past covariates' span.
+
+    Symbols: lambda ``penalty``, B the space's bound, mu and L the family's ``curvature_bounds(B)``.
+
+    With both sides weighted, as validity demands, these weights rarely pay: see the documentation.
+    """
+
+    def __init__(self, estimate: str = "bound", penalty: float = 1.0) -> None:
+        if estimate not in ("bound", "exact", "projection"):
+            raise InvalidArgumentError("estimate", estimate, "is unknown", 'use "bound", "exact" or "projection"')
+        self.estimate = estimate
+        self.penalty = positive("penalty", penalty)
+
+    def __repr__(self) -> str:
+        return f"BiasWeighting(estimate={self.estimate!r}, penalty={self.penalty:g})"
+
+    def settings(self) -> dict[str, object]:
+        """Constructor arguments."""
+        return {"estimate": self.estimate, "penalty": self.penalty}
+
+    @classmethod
+    def examples(cls) -> list[BiasWeighting]:
+        """One instance per estimate, for the contract suite."""
+        return [cls(estimate) for estimate in ("bound", "exact", "projection")]
+
+    def start(self, family: Family, space: Space) -> BiasWeigher:
+        """A fresh weigher; the bias of an estimate is only bounded on a bounded space."""
+        if not np.isfinite(space.bound):
+            raise InvalidArgumentError(
+                "weighting",
+                self,
+                "needs a finite bound on |theta|",
+                "give the space a bound or use Unweighted()",
+            )
+        mu, L = family.curvature_bounds(space.bound)
+        return BiasWeigher(self.estimate, self.penalty, space.bound, mu, L)
+
+
+class BiasWeigher:
+    """Running state of :class:`BiasWeighting`: the inverse of V on the span, by rank-one updates."""
+
+    def __init__(self, estimate: str, penalty: float, bound: float, mu: float, L: float) -> None:
+        self.estimate, self.penalty, self.bound, self.mu, self.L = estimate, penalty, bound, mu, L
+        # V starts as (start of V) * I and keeps that value off the span.
+        self.start_of_V = 2 * penalty if estimate == "exact" else penalty
+        self.inverse = np.zeros((0, 0))
+
+    def weight(self, phi: Embedded) -> float:
+        """1 / (1 + L bias^2)."""
+        return float(1.0 / (1.0 + self.L * self._squared_bias(phi.coordinates)))
+
+    def observe(self, phi: Embedded, y: Array) -> None:
+        """V <- V + mu x x' (Sherman-Morrison on the inverse)."""
+        x = phi.coordinates
+        self.inverse = self._grown(len(x))
+        Vx = self.inverse @ x
+        self.inverse = self.inverse - np.outer(Vx, Vx) * (self.mu / (1.0 + self.mu * float(x @ Vx)))
+
+    def state(self) -> dict[str, Array]:
+        """The inverse of V."""
+        return {"inverse": self.inverse}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``."""
+        self.inverse = state["inverse"].copy()
+
+    def _squared_bias(self, x: Array) -> float:
+        if self.estimate == "projection":
+            # Coordinates beyond the old dimension are the part outside the past span.
+            new = x[len(self.inverse) :]
+            return self.bound**2 * float(new @ new)
+        Vx = self._grown(len(x)) @ x
+        if self.estimate == "bound":
+            return 2 * self.penalty * self.bound**2 * float(x @ Vx)
+        return 4 * self.penalty**2 * self.bound**2 * float(Vx @ Vx)
+
+    def _grown(self, dimension: int) -> Array:
+        old = len(self.inverse)
+        if dimension == old:
+            return self.inverse
+        grown = np.eye(dimension) / self.start_of_V
+        grown[:old, :old] = self.inverse
+        return grown
+
+
+WEIGHTINGS = (Unweighted, BiasWeighting)
+"""Every built-in weighting; found here by saving and by the checks."""

@@ -1,0 +1,251 @@
+"""The support function of smooth likelihood sets against a conic solver, closed forms and extended precision."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from likeset.support import smooth
+from likeset.support.certificate import certificate
+from likeset.support.curves import evaluate_terms
+from likeset.support.ellipsoids import model_maximisers
+from likeset.support.terms import Array, CallableTerms, Curve, CurveTerms, LevelSet, PointTerms, Solution
+from reference import REGIMES, CvxpySupport, cvxpy_minimum, emptied, evaluate, instance, violation
+
+SMOOTH = ("poisson", "bernoulli", "weibull")
+
+
+def directions(rng: np.random.Generator, level_set: LevelSet, n: int) -> Array:
+    A = rng.standard_normal((n, level_set.X.shape[1]))
+    A[0] = level_set.X[0]
+    return A
+
+
+def half_widths(prepared: smooth.Prepared, A: Array, solution: Solution) -> Array:
+    return 0.5 * (solution.upper + prepared.solve(-A).upper)
+
+
+def check_consistent(level_set: LevelSet, A: Array, gap: float = 1e-6) -> Solution:
+    """What must hold for any set, without a second solver; returns the solution."""
+    prepared = smooth.prepare(level_set)
+    assert prepared.status in ("regular", "point")
+    solution = prepared.solve(A)
+    assert np.all(violation(level_set, solution.points) <= 1e-12)
+    assert solution.values == pytest.approx(np.einsum("ij,ij->i", A, solution.points), rel=1e-12, abs=1e-12)
+    width = half_widths(prepared, A, solution)
+    assert np.all(solution.upper >= solution.values)
+    assert np.all(solution.upper - solution.values <= gap * width)
+    return solution
+
+
+@pytest.mark.parametrize("kind", ["gaussian", *SMOOTH])
+@pytest.mark.parametrize("regime", REGIMES)
+def test_certified_gap_and_feasibility(kind: str, regime: str) -> None:
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        level_set = instance(rng, kind, int(rng.integers(6, 40)), int(rng.integers(2, 6)), regime)
+        check_consistent(level_set, directions(rng, level_set, 12), gap=1e-6)
+
+
+@pytest.mark.parametrize("kind", SMOOTH)
+@pytest.mark.parametrize("regime", REGIMES)
+def test_against_conic_solver(kind: str, regime: str) -> None:
+    rng = np.random.default_rng(11)
+    level_set = instance(rng, kind, 12, 4, regime)
+    A = directions(rng, level_set, 3)
+    prepared = smooth.prepare(level_set)
+    solution = prepared.solve(A)
+    attained = CvxpySupport(level_set).feasible_values(A, inside=None)
+    width = half_widths(prepared, A, solution)
+    assert np.all(attained <= solution.upper + 1e-9 * np.maximum(width, np.abs(solution.upper)))
+    if regime in ("regular", "ball active", "fewer covariates than dimensions", "zero column", "dim 1"):
+        assert attained == pytest.approx(solution.upper, rel=1e-6, abs=1e-6)
+
+
+def as_callable(terms: CurveTerms) -> CallableTerms:
+    return CallableTerms(lambda Z: evaluate_terms(terms, Z))
+
+
+@pytest.mark.parametrize("kind", SMOOTH)
+@pytest.mark.parametrize("radius", [3.0, math.inf])
+def test_user_function_gives_the_same_answer(kind: str, radius: float) -> None:
+    rng = np.random.default_rng(12)
+    level_set = replace(instance(rng, kind, 20, 3), radius=radius)
+    A = directions(rng, level_set, 6)
+    ours = smooth.prepare(level_set).solve(A)
+    users = smooth.prepare(replace(level_set, terms=as_callable(level_set.terms))).solve(A)
+    assert users.upper == pytest.approx(ours.upper, rel=1e-7)
+    assert users.values == pytest.approx(ours.values, rel=1e-7)
+
+
+def test_one_dimension_in_closed_form() -> None:
+    """a e^z - s z <= level: the two roots of a scalar equation."""
+    a, s, level = 4.0, 7.0, 9.0
+    terms = CurveTerms(Curve.EXPONENTIAL, np.array([a]), np.array([s]))
+    lowest = math.log(s / a)
+
+    def excess(z: float) -> float:
+        return a * math.exp(z) - s * z - level
+
+    expected = [brentq(excess, lowest, 10.0, xtol=1e-15), -brentq(excess, -50.0, lowest, xtol=1e-15)]
+    for radius in (20.0, math.inf):
+        solution = smooth.prepare(LevelSet(np.ones((1, 1)), terms, level, radius)).solve(np.array([[1.0], [-1.0]]))
+        assert solution.upper == pytest.approx(expected, rel=1e-9)
+        assert np.all(solution.upper >= np.array(expected) * (1 - 1e-12))
+
+
+def test_ball_when_nothing_is_known() -> None:
+    A = np.array([[3.0, 4.0], [0.0, 0.0]])
+    none = CurveTerms(Curve.EXPONENTIAL, np.empty(0), np.empty(0))
+    some = CurveTerms(Curve.EXPONENTIAL, np.ones(1), np.ones(1))
+    for level_set in (
+        LevelSet(np.empty((0, 2)), none, 1.0, 2.0),
+        LevelSet(np.ones((1, 2)), some, math.inf, 2.0),
+        LevelSet(np.ones((1, 2)), CurveTerms(Curve.SOFTPLUS, np.zeros(1), np.zeros(1)), 0.0, 2.0),
+    ):
+        solution = smooth.prepare(level_set).solve(A)
+        assert solution.upper == pytest.approx([10.0, 0.0])
+        assert solution.points[0] == pytest.approx([1.2, 1.6])
+        unbounded = smooth.prepare(replace(level_set, radius=math.inf)).solve(A)
+        assert unbounded.upper[0] == math.inf and unbounded.upper[1] == 0.0
+    assert smooth.prepare(LevelSet(np.empty((0, 2)), none, -1.0, 2.0)).status == "empty"
+
+
+def test_zero_radius() -> None:
+    terms = CurveTerms(Curve.EXPONENTIAL, np.ones(1), np.ones(1))
+    assert smooth.prepare(LevelSet(np.ones((1, 2)), terms, 0.5, 0.0)).status == "empty"
+    prepared = smooth.prepare(LevelSet(np.ones((1, 2)), terms, 1.5, 0.0))
+    assert prepared.status == "point"
+    assert prepared.solve(np.ones((1, 2))).upper[0] == 0.0
+
+
+@pytest.mark.parametrize("kind", SMOOTH)
+@pytest.mark.parametrize("regime", ["regular", "ball active", "separable", "fewer covariates than dimensions"])
+def test_empty_sets_are_certified(kind: str, regime: str) -> None:
+    level_set = emptied(instance(np.random.default_rng(13), kind, 12, 3, regime))
+    prepared = smooth.prepare(level_set)
+    assert prepared.status == "empty"
+    assert level_set.level < prepared.minimum_bound <= cvxpy_minimum(level_set)[0] + 1e-9
+    assert np.all(np.isnan(prepared.solve(np.ones((2, level_set.X.shape[1]))).upper))
+
+
+def test_empty_without_a_ball() -> None:
+    terms = CurveTerms(Curve.EXPONENTIAL, np.ones(2), np.array([3.0, 1.0]))
+    X = np.eye(2)
+    minimum = 3 - 3 * math.log(3) + 1
+    prepared = smooth.prepare(LevelSet(X, terms, minimum - 1e-6, math.inf))
+    assert prepared.status == "empty"
+    assert prepared.minimum_bound == pytest.approx(minimum, abs=1e-9)
+    separable = CurveTerms(Curve.SOFTPLUS, np.ones(2), np.array([0.0, 1.0]))
+    assert smooth.prepare(LevelSet(X, separable, -1e-6, math.inf)).status == "empty"
+
+
+def test_single_point() -> None:
+    terms = CurveTerms(Curve.EXPONENTIAL, np.ones(2), np.array([3.0, 1.0]))
+    minimum = 3 - 3 * math.log(3) + 1
+    for level in (minimum, minimum - 1e-16, minimum + 1e-15):
+        prepared = smooth.prepare(LevelSet(np.eye(2), terms, level, 5.0))
+        assert prepared.status == "point"
+        solution = prepared.solve(np.eye(2))
+        assert solution.upper == pytest.approx([math.log(3), 0.0], abs=1e-6)
+        assert np.all(solution.upper >= np.array([math.log(3), 0.0]))
+
+
+def test_unbounded_directions() -> None:
+    """Successes only: the data say how low theta can be, not how high."""
+    terms = CurveTerms(Curve.SOFTPLUS, np.array([4.0]), np.array([4.0]))
+    prepared = smooth.prepare(LevelSet(np.array([[1.0, 0.0]]), terms, 2.0, math.inf))
+    solution = prepared.solve(np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [-1.0, 1e-3]]))
+    lowest = math.log(math.expm1(0.5))  # 4 log(1 + e^-z) = 2
+    assert solution.upper[0] == solution.upper[2] == solution.upper[3] == math.inf
+    assert solution.upper[1] == pytest.approx(lowest, rel=1e-9)
+    none = CurveTerms(Curve.EXPONENTIAL, np.array([2.0]), np.zeros(1))
+    zero_counts = smooth.prepare(LevelSet(np.ones((1, 1)), none, 3.0, math.inf)).solve(np.array([[1.0], [-1.0]]))
+    assert zero_counts.upper[0] == pytest.approx(math.log(1.5), rel=1e-9)
+    assert zero_counts.upper[1] == math.inf
+
+
+@pytest.mark.parametrize("kind", ["gaussian", *SMOOTH])
+def test_without_a_ball_against_conic_solver(kind: str) -> None:
+    rng = np.random.default_rng(14)
+    level_set = replace(instance(rng, kind, 20, 3), radius=math.inf)
+    A = directions(rng, level_set, 3)
+    solution = smooth.prepare(level_set).solve(A)
+    expected, _ = CvxpySupport(level_set).solve(A)
+    assert solution.upper == pytest.approx(expected, rel=1e-6)
+    assert solution.values == pytest.approx(solution.upper, rel=1e-7)
+
+
+@pytest.mark.parametrize("kind", SMOOTH)
+@pytest.mark.parametrize("slack", [1e-8, 1e-4, 1e2, 1e6])
+def test_slack_of_any_size(kind: str, slack: float) -> None:
+    rng = np.random.default_rng(15)
+    level_set = instance(rng, kind, 30, 4)
+    centre = smooth.prepare(level_set)
+    minimum = evaluate(level_set, centre.centre)
+    many = replace(level_set.terms, a=level_set.terms.a * 1e3, s=level_set.terms.s * 1e3)
+    for terms, scale in ((level_set.terms, 1.0), (many, 1e3)):
+        near = replace(level_set, terms=terms, level=float(scale * minimum + slack))
+        check_consistent(near, directions(rng, near, 6), gap=1e-6)
+
+
+def test_widely_different_directions() -> None:
+    rng = np.random.default_rng(16)
+    level_set = instance(rng, "poisson", 20, 3)
+    A = directions(rng, level_set, 5)
+    prepared = smooth.prepare(level_set)
+    plain = prepared.solve(A)
+    for scale in (1e-200, 1e-8, 1e8, 1e200):
+        assert prepared.solve(A * scale).upper == pytest.approx(plain.upper * scale, rel=1e-12)
+
+
+def test_many_directions_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    level_set = instance(np.random.default_rng(17), "bernoulli", 25, 4)
+    A = np.random.default_rng(18).standard_normal((40, 4))
+    whole = smooth.prepare(level_set).solve(A)
+    monkeypatch.setattr("likeset.support.sqp.BLOCK_LIMIT", 100)
+    monkeypatch.setattr("likeset.support.sqp.PACKED_LIMIT", 0)
+    pieces = smooth.prepare(level_set).solve(A)
+    assert pieces.upper == pytest.approx(whole.upper, rel=1e-7)
+
+
+def test_certificate_by_brute_force() -> None:
+    """The half-space cut with a disc, on a fine grid of its boundary."""
+    rng = np.random.default_rng(19)
+    angle = np.linspace(0, 2 * np.pi, 200_001)
+    for _ in range(50):
+        radius = 2.0
+        theta_c = rng.standard_normal(2)
+        theta_c *= rng.uniform(0, 1.9) / np.linalg.norm(theta_c)
+        a, g, h = rng.standard_normal(2), rng.standard_normal(2), rng.uniform(0.01, 2)
+        bound, lam, mu = certificate(a, g, h, theta_c, radius**2 - theta_c @ theta_c, radius)
+        circle = radius * np.column_stack([np.cos(angle), np.sin(angle)]) - theta_c
+        along = np.array([-g[1], g[0]]) / np.linalg.norm(g)
+        line = g * h / (g @ g) + np.linspace(-4, 4, 200_001)[:, None] * along
+        candidates = np.vstack([circle[circle @ g <= h], line[np.sum((line + theta_c) ** 2, axis=1) <= radius**2]])
+        assert bound == pytest.approx(np.max(candidates @ a), abs=2e-4)
+        assert bound >= np.max(candidates @ a) - 1e-12
+        assert lam >= 0 and mu >= 0
+
+
+def test_model_maximisers_satisfy_both_constraints() -> None:
+    rng = np.random.default_rng(20)
+    for _ in range(50):
+        h, g, theta = rng.uniform(0, 10, 3), rng.standard_normal(3) * 0.1, rng.standard_normal(3) * 0.3
+        e, e2 = 10 ** rng.uniform(-3, 2), 10 ** rng.uniform(-3, 2)
+        a = rng.standard_normal((1, 3))
+        delta = np.empty((1, 3))
+        model_maximisers(a, h, g, theta, e, e2, 0.01, delta)
+        likelihood = (delta @ g + 0.5 * delta**2 @ h)[0] / e
+        ball = (2 * delta @ theta + np.sum(delta**2, axis=1))[0] / e2
+        assert max(likelihood, ball) == pytest.approx(1.0, abs=0.02)
+
+
+def test_wrong_terms_are_refused() -> None:
+    points = PointTerms(np.array([0, 1]), np.zeros(1), np.ones(1))
+    with pytest.raises(TypeError, match="smooth terms expected"):
+        smooth.prepare(LevelSet(np.ones((1, 1)), points, 1.0, 1.0))
