@@ -106,6 +106,7 @@ def test_ball_when_nothing_is_known() -> None:
         LevelSet(np.empty((0, 2)), none, 1.0, 2.0),
         LevelSet(np.ones((1, 2)), some, math.inf, 2.0),
         LevelSet(np.ones((1, 2)), CurveTerms(Curve.SOFTPLUS, np.zeros(1), np.zeros(1)), 0.0, 2.0),
+        LevelSet(np.zeros((1, 2)), some, 1.0, 2.0),
     ):
         solution = smooth.prepare(level_set).solve(A)
         assert solution.upper == pytest.approx([10.0, 0.0])

@@ -79,15 +79,15 @@ class LikelihoodSet:
 
     def log_ratio_by_covariate(self, theta: Any) -> Array:
         """The contributions gain_k + phi_k(x_k'theta) to log R(theta), shape (n, number of distinct covariates)."""
-        inside, _ = self._basis.parameters(theta)
-        return self._gains + term_values(self._terms, inside @ self._coordinates.T)
+        return self._gains + self._losses(self._basis.parameters(theta)[0])
 
     def contains(self, theta: Any) -> Any:
         """Whether |theta| <= bound and log R(theta) <= log(1/alpha), up to rounding. One bool, or one per row."""
-        _, norms = self._basis.parameters(theta)
-        parts = self.log_ratio_by_covariate(theta)
-        slack = _ROUNDING * np.abs(parts).sum(axis=1)
-        within = parts.sum(axis=1) <= -np.log(self.alpha) + slack
+        inside, norms = self._basis.parameters(theta)
+        losses = self._losses(inside)
+        # Gains and losses cancel: the rounding of their sum is that of the numbers it was made from.
+        slack = 4 * _ROUNDING * (np.abs(losses).sum(axis=1) + np.abs(self._gains).sum())
+        within = losses.sum(axis=1) <= self._level + slack
         return _like(theta, within & (norms <= self.space.bound * (1 + _ROUNDING)))
 
     @property
@@ -169,6 +169,9 @@ class LikelihoodSet:
     @property
     def _whole_ball(self) -> bool:
         return len(self._gains) == 0 or self._level == np.inf
+
+    def _losses(self, coordinates: Array) -> Array:
+        return term_values(self._terms, coordinates @ self._coordinates.T)
 
     def _support(self, x: Array) -> Support:
         if not self._convex:

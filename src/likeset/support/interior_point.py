@@ -26,6 +26,7 @@ from likeset.support.primal_dual import (
     new_workspace,
     newton_step,
 )
+from likeset.support.products import aim_at, aim_with_curvature, pull_in_outliers
 from likeset.support.terms import Array, IntArray
 
 EPS = float(np.finfo(np.float64).eps)
@@ -33,20 +34,22 @@ STEP_FRACTION = 0.99  # of the way to the boundary
 SHORTEST_STEP = 1e-7  # a shorter step means that rounding has taken over
 FIRST_STEP = 0.7  # part of the way to the boundary taken by the shared first step
 MAX_ITERATIONS = 60
+MAX_CORRECTIONS = 2  # of outliers, per iteration
+LONG_ENOUGH = 0.9  # no correction of outliers for steps of this length
 
 
 @compiled
-def longest_step(problem: Problem, at: Iterate, step: Iterate, level_is_free: bool) -> float:
+def longest_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, level_is_free: bool) -> float:
     """Longest multiple of the step that stays in all cones (inf if there is no limit).
 
     One length for primal and dual variables: two lengths zigzag along the curved side of the ball.
     """
     r, t, q, v = 0.0, 0.0, 0.0, 0.0  # four chains of maxima run in parallel
     for i in range(at.above.size):
-        r = max(r, -step.above[i] / at.above[i])
-        t = max(t, -step.below[i] / at.below[i])
-        q = max(q, -step.dual_above[i] / at.dual_above[i])
-        v = max(v, -step.dual_below[i] / at.dual_below[i])
+        r = max(r, -step.above[i] * work.inverse_above[i])
+        t = max(t, -step.below[i] * work.inverse_below[i])
+        q = max(q, -step.dual_above[i] * work.inverse_dual_above[i])
+        v = max(v, -step.dual_below[i] * work.inverse_dual_below[i])
     rate = max(max(r, t), max(q, v))
     if level_is_free:
         rate = max(rate, max(-step.level[0] / at.level[0], -step.level[1] / at.level[1]))
@@ -103,6 +106,7 @@ def advance(
     at: Iterate,
     work: Workspace,
     step: Iterate,
+    trial: Iterate,
     gap: float,
     least_target: float,
     level_is_free: bool,
@@ -110,12 +114,26 @@ def advance(
     """One predictor-corrector iteration aiming at mu >= least_target; False if rounding stops progress."""
     if not factorise(problem, a, at, work, level_is_free):
         return False
-    newton_step(problem, at, work, step, 0.0, 0.0, level_is_free)
-    length = min(1.0, longest_step(problem, at, step, level_is_free))
+    aim_at(work, 0.0)
+    newton_step(problem, at, work, step, level_is_free)
+    length = min(1.0, longest_step(problem, at, work, step, level_is_free))
     reachable = gap_after(problem, at, step, length, level_is_free)
     target = max((reachable / gap) ** 3 * gap / degree(problem, level_is_free), least_target)
-    newton_step(problem, at, work, step, target, 1.0, level_is_free)
-    length = min(1.0, STEP_FRACTION * longest_step(problem, at, step, level_is_free))
+    aim_with_curvature(problem, work, step, target)
+    newton_step(problem, at, work, step, level_is_free)
+    length = longest_step(problem, at, work, step, level_is_free)
+    for _ in range(MAX_CORRECTIONS):
+        if length >= LONG_ENOUGH:
+            break
+        wish = min(1.0, 1.5 * length + 0.3)
+        pull_in_outliers(problem, at, work, step, wish, target)
+        newton_step(problem, at, work, trial, level_is_free)
+        longer = longest_step(problem, at, work, trial, level_is_free)
+        if longer < length + 0.1 * (wish - length):
+            break
+        length = longer
+        step, trial = trial, step
+    length = min(1.0, STEP_FRACTION * length)
     if not length > SHORTEST_STEP:
         return False
     move(at, step, length)
@@ -179,7 +197,7 @@ def find_minimum(problem: Problem, level: float, rounding: float) -> tuple[Array
     The bound: F(theta) >= sum_i u_i (y_i - x_i'theta) >= u'y - radius |sum_i u_i x_i|.
     """
     d, n = problem.centre.size, problem.weights.size
-    at, step = new_iterate(d, n), new_iterate(d, n)
+    at, step, trial = new_iterate(d, n), new_iterate(d, n), new_iterate(d, n)
     work = new_workspace(problem.Xt.shape[1], d, n)
     zero = np.zeros(d)
     start_minimum(problem, at, max(dot(problem.weights, np.abs(problem.offsets)), rounding) / n)
@@ -189,15 +207,15 @@ def find_minimum(problem: Problem, level: float, rounding: float) -> tuple[Array
         value = objective(problem, at.delta)
         if value < lowest:
             theta, lowest = at.delta.copy(), value
-        trial = 0.5 * (at.dual_below - at.dual_above)
+        candidate = 0.5 * (at.dual_below - at.dual_above)
         pull = mismatch(problem, zero, at)
-        lower = dot(trial, problem.offsets) - problem.radius * np.sqrt(dot(pull, pull))
+        lower = dot(candidate, problem.offsets) - problem.radius * np.sqrt(dot(pull, pull))
         if lower > bound:
-            u, bound = trial, lower
+            u, bound = candidate, lower
         if bound > level + rounding or lowest - bound <= max(0.01 * (level - lowest), 0.01 * rounding):
             break
         gap = gap_after(problem, at, step, 0.0, False)
-        if not advance(problem, zero, at, work, step, gap, 0.0, False):
+        if not advance(problem, zero, at, work, step, trial, gap, 0.0, False):
             break
     return theta, lowest, u, bound
 
@@ -210,7 +228,7 @@ def find_centre(problem: Problem) -> Iterate:
     centre for the level  G + mu: follow the path to  mu = (allowance - lower bound) / (degree + 1).
     """
     d, n = problem.centre.size, problem.weights.size
-    at, step = new_iterate(d, n), new_iterate(d, n)
+    at, step, trial = new_iterate(d, n), new_iterate(d, n), new_iterate(d, n)
     work = new_workspace(problem.Xt.shape[1], d, n)
     zero = np.zeros(d)
     at.delta[:] = -problem.centre
@@ -228,7 +246,7 @@ def find_centre(problem: Problem) -> Iterate:
             break
         aim = max((at.level[1] + gap) / (products + 1.0), 0.1 * mu)
         at.level[1] = 0.0
-        if not advance(problem, zero, at, work, step, gap, aim, False):
+        if not advance(problem, zero, at, work, step, trial, gap, aim, False):
             break
     return at
 
@@ -261,8 +279,9 @@ def start_support(problem: Problem, a: Array, at: Iterate, step: Iterate, work: 
     Newton step for the direction a goes FIRST_STEP of the way to the boundary. It is then dual feasible.
     """
     work.gradient[:] = a
-    newton_step(problem, at, work, step, mu, 0.0, True)
-    length = FIRST_STEP * longest_step(problem, at, step, True)
+    aim_at(work, mu)
+    newton_step(problem, at, work, step, True)
+    length = FIRST_STEP * longest_step(problem, at, work, step, True)
     move(at, step, length)
     factor = 1.0 / length
     at.dual_above[:] *= factor
@@ -278,7 +297,8 @@ def maximise(
     """Points theta - centre (n, d), certified bounds of a'(theta - centre) and iteration counts."""
     n, d = A.shape
     n_points, n_rows = problem.weights.size, problem.Xt.shape[1]
-    at, step = new_iterate(d, n_points), new_iterate(d, n_points)
+    at = new_iterate(d, n_points)
+    step, trial = new_iterate(d, n_points), new_iterate(d, n_points)
     work, shared = new_workspace(n_rows, d, n_points), new_workspace(n_rows, d, n_points)
     steps, bounds, counts = np.zeros((n, d)), np.full(n, np.inf), np.zeros(n, dtype=np.int64)
     factorise(problem, np.zeros(d), start, shared, True)
@@ -294,7 +314,7 @@ def maximise(
             gap = gap_after(problem, at, step, 0.0, True)
             if gap <= 0.5 * tolerance * dot(a, at.delta):
                 break
-            if not advance(problem, a, at, work, step, gap, 0.0, True):
+            if not advance(problem, a, at, work, step, trial, gap, 0.0, True):
                 break
             counts[index] += 1
         steps[index] = at.delta
@@ -306,7 +326,7 @@ def maximise(
 def minimise_ridge(problem: Problem, guess: Array) -> Array:
     """The minimiser of F + ridge |theta|^2 over the ball; centre and slope of the problem are 0."""
     d, n = problem.centre.size, problem.weights.size
-    at, step = new_iterate(d, n), new_iterate(d, n)
+    at, step, trial = new_iterate(d, n), new_iterate(d, n), new_iterate(d, n)
     work = new_workspace(problem.Xt.shape[1], d, n)
     zero = np.zeros(d)
     at_zero = dot(problem.weights, np.abs(problem.offsets))
@@ -320,6 +340,6 @@ def minimise_ridge(problem: Problem, guess: Array) -> Array:
         value = dot(problem.weights, at.above + at.below) + problem.ridge * dot(at.delta, at.delta)
         if gap <= 1e-10 * value:
             break
-        if not advance(problem, zero, at, work, step, gap, 0.0, False):
+        if not advance(problem, zero, at, work, step, trial, gap, 0.0, False):
             break
     return at.delta

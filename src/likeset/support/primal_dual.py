@@ -84,8 +84,11 @@ class Iterate(NamedTuple):
 class Workspace(NamedTuple):
     """What the Newton system keeps between factorisation and solution.
 
-    stiffness           h_i = 1 / (alpha_i + beta_i), alpha = r / (lam w - u), beta = t / (lam w + u)
+    inverse_...         reciprocals of r, t and the pair of multipliers: divisions are slow
+    alpha, beta         r / (lam w - u) and t / (lam w + u)
+    stiffness           h_i = 1 / (alpha_i + beta_i)
     share_above, -below h_i alpha_i and h_i beta_i; they sum to 1
+    product_above, -below, cone_product   the products to aim at
     aim_above, -below   the step of r and t if the multipliers stayed as they are
     misfit              p_i - z_i - (r_i - t_i)
     row_stiffness, rows one number per covariate
@@ -93,12 +96,20 @@ class Workspace(NamedTuple):
     M                   the Newton matrix, then its Cholesky factor
     border, gradient    column of lam; stationarity residual
     cone_point, cone_dual, cone_a, cone_b   scaling w, W y and scratch of the ball's cone
-    scalars             [border_scale, level misfit, eta]
+    scalars             [border_scale, level misfit, eta, product of lam and s to aim at]
     """
 
+    inverse_above: Array
+    inverse_below: Array
+    inverse_dual_above: Array
+    inverse_dual_below: Array
+    alpha: Array
+    beta: Array
     stiffness: Array
     share_above: Array
     share_below: Array
+    product_above: Array
+    product_below: Array
     aim_above: Array
     aim_below: Array
     misfit: Array
@@ -110,6 +121,7 @@ class Workspace(NamedTuple):
     gradient: Array
     cone_point: Array
     cone_dual: Array
+    cone_product: Array
     cone_a: Array
     cone_b: Array
     scalars: Array
@@ -146,9 +158,9 @@ def copy_iterate(source: Iterate, target: Iterate) -> None:
 @compiled
 def new_workspace(n_rows: int, d: int, n: int) -> Workspace:
     """Scratch memory for n_rows covariates, dimension d and n points."""
-    points = np.empty((6, n))
+    points = np.empty((14, n))
     vectors = np.empty((2, d))
-    cone = np.empty((4, d + 1))
+    cone = np.empty((5, d + 1))
     return Workspace(
         points[0],
         points[1],
@@ -156,6 +168,14 @@ def new_workspace(n_rows: int, d: int, n: int) -> Workspace:
         points[3],
         points[4],
         points[5],
+        points[6],
+        points[7],
+        points[8],
+        points[9],
+        points[10],
+        points[11],
+        points[12],
+        points[13],
         np.empty(n_rows),
         np.empty(n_rows),
         np.empty((d, n_rows)),
@@ -166,7 +186,8 @@ def new_workspace(n_rows: int, d: int, n: int) -> Workspace:
         cone[1],
         cone[2],
         cone[3],
-        np.zeros(3),
+        cone[4],
+        np.zeros(4),
     )
 
 
@@ -189,9 +210,15 @@ def factorise(problem: Problem, a: Array, at: Iterate, work: Workspace, level_is
     work.row_stiffness[:] = 0.0
     for i in range(weights.size):
         k = owner[i]
-        alpha = at.above[i] / at.dual_above[i]
-        beta = at.below[i] / at.dual_below[i]
+        work.inverse_above[i] = 1.0 / at.above[i]
+        work.inverse_below[i] = 1.0 / at.below[i]
+        work.inverse_dual_above[i] = 1.0 / at.dual_above[i]
+        work.inverse_dual_below[i] = 1.0 / at.dual_below[i]
+        alpha = at.above[i] * work.inverse_dual_above[i]
+        beta = at.below[i] * work.inverse_dual_below[i]
         h = 1.0 / (alpha + beta)
+        work.alpha[i] = alpha
+        work.beta[i] = beta
         work.stiffness[i] = h
         work.share_above[i] = h * alpha
         work.share_below[i] = h * beta
@@ -234,20 +261,8 @@ def factorise(problem: Problem, a: Array, at: Iterate, work: Workspace, level_is
 
 
 @compiled
-def newton_step(
-    problem: Problem,
-    at: Iterate,
-    work: Workspace,
-    step: Iterate,
-    target: float,
-    curvature: float,
-    level_is_free: bool,
-) -> None:
-    """Newton step towards products equal to target.
-
-    With curvature = 1 the products of the step already held in ``step`` (the predictor) are subtracted from
-    the target: Mehrotra's second-order correction. With 0 they are ignored.
-    """
+def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, level_is_free: bool) -> None:
+    """Newton step towards the products asked for in the workspace (see :mod:`~likeset.support.products`)."""
     Xt, owner, weights = problem.Xt, problem.owner, problem.weights
     d = Xt.shape[0]
     has_ball = problem.radius < np.inf
@@ -255,40 +270,27 @@ def newton_step(
     border_scale, level_misfit, eta = work.scalars[0], work.scalars[1], work.scalars[2]
 
     # Right-hand sides. 'level_force' drives the level equation, 'rows' the stationarity equation.
-    level_force = -level_misfit
+    slack_aim = work.scalars[3] / lam - s
+    level_force = slack_aim - level_misfit
     work.rows[:] = 0.0
     for i in range(weights.size):
-        above = (target - curvature * step.above[i] * step.dual_above[i]) / at.dual_above[i] - at.above[i]
-        below = (target - curvature * step.below[i] * step.dual_below[i]) / at.dual_below[i] - at.below[i]
+        above = work.product_above[i] * work.inverse_dual_above[i] - at.above[i]
+        below = work.product_below[i] * work.inverse_dual_below[i] - at.below[i]
         work.aim_above[i] = above
         work.aim_below[i] = below
         high, low = work.share_above[i], work.share_below[i]
         work.rows[owner[i]] += work.stiffness[i] * (work.misfit[i] - above + below)
         level_force += weights[i] * (2.0 * (low * above + high * below) + (high - low) * work.misfit[i])
-    slack_aim = (target - curvature * step.level[0] * step.level[1]) / lam - s
-    level_force += slack_aim
 
     for j in range(d):
         step.delta[j] = work.gradient[j]
     add_transposed(Xt, work.rows, step.delta)
     if has_ball:
-        w, aim, other = work.cone_point, work.cone_a, work.cone_b
-        if curvature > 0.0:
-            unscale(w, eta, step.ball, aim)
-            scale(w, eta, step.dual_ball, other)
-            head = 0.0
-            for j in range(d + 1):
-                head += aim[j] * other[j]
-            for j in range(1, d + 1):
-                aim[j] = -(aim[0] * other[j] + other[0] * aim[j])
-            aim[0] = target - head
-        else:
-            aim[:] = 0.0
-            aim[0] = target
-        cone_divide(work.cone_dual, aim)
-        unscale(w, eta, aim, other)
+        work.cone_a[:] = work.cone_product
+        cone_divide(work.cone_dual, work.cone_a)
+        unscale(work.cone_point, eta, work.cone_a, work.cone_b)
         for j in range(d):
-            step.delta[j] += other[1 + j] - at.dual_ball[1 + j]
+            step.delta[j] += work.cone_b[1 + j] - at.dual_ball[1 + j]
     if level_is_free:
         for j in range(d):
             step.delta[j] += work.border[j] * (level_force / border_scale)
@@ -302,14 +304,13 @@ def newton_step(
         step.level[1] = slack_aim - s / lam * lam_step
     multiply(Xt, step.delta, work.rows)
     for i in range(weights.size):
-        h = work.stiffness[i]
         above, below = work.aim_above[i], work.aim_below[i]
-        free = h * (work.misfit[i] - above + below - work.rows[owner[i]])
+        free = work.stiffness[i] * (work.misfit[i] - above + below - work.rows[owner[i]])
         pull = 2.0 * weights[i] * lam_step
         step.dual_above[i] = work.share_below[i] * pull - free
         step.dual_below[i] = work.share_above[i] * pull + free
-        step.above[i] = above - work.share_above[i] / h * step.dual_above[i]
-        step.below[i] = below - work.share_below[i] / h * step.dual_below[i]
+        step.above[i] = above - work.alpha[i] * step.dual_above[i]
+        step.below[i] = below - work.beta[i] * step.dual_below[i]
     if has_ball:
         step.ball[0] = 0.0
         step.ball[1:] = step.delta

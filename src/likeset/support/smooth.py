@@ -100,9 +100,10 @@ def prepare(level_set: LevelSet) -> Prepared:
     if len(X) == 0 or level == math.inf:
         bound = 0.0 if len(X) == 0 else -math.inf
         return Prepared("empty" if bound > level else "regular", np.zeros(d), bound, radius, None, None)
-    if radius == 0.0:
+    if radius == 0.0 or not X.any():  # F is the same everywhere
         value, err = value_and_error(X, terms, np.zeros(d), level)
-        return Prepared("empty" if value > level + err else "point", np.zeros(d), value, radius, None, None)
+        status = "empty" if value > level + err else ("point" if radius == 0.0 else "regular")
+        return Prepared(status, np.zeros(d), value, radius, None, None)
     basis = span_basis(X)
     flat = basis is not None
     reduced = X if basis is None else np.ascontiguousarray(X @ basis)

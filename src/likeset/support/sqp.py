@@ -30,7 +30,7 @@ from likeset.support.terms import Array, CallableTerms, Curve, CurveTerms, IntAr
 MAX_ITERATIONS = 120
 FIRST_DAMPING, MAX_DAMPING = 1e-3, 1e12
 PACKED_LIMIT = 4_000_000  # numbers in the table of products x_ki x_kj (32 MB); beyond, Hessians one by one
-BLOCK_LIMIT = 50_000  # numbers in an (n, K) block of directions
+BLOCK_LIMIT = 200_000  # numbers in an (n, K) block of directions
 
 
 @dataclass(frozen=True)

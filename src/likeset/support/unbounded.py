@@ -101,7 +101,8 @@ def dual_bounds(inside: CentredSet, A: Array, delta: Array) -> Array:
     # The lam whose correction is smallest in its own metric: minimise |a/lam - g| in the norm of H^-1.
     metric = NewtonMetric(X, second)
     solved = metric.solve(A)
-    lam = np.sum(A * solved, axis=1) / np.sum(solved * (first @ X), axis=1)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        lam = np.sum(A * solved, axis=1) / np.sum(solved * (first @ X), axis=1)
     lam = np.where((lam > 0.0) & np.isfinite(lam), lam, 1.0)  # where not, no bound will be found
     targets, starts = corrected(metric, A / lam[:, None], first, z + delta @ X.T)
     Z, reached = invert_slopes(terms, targets, starts)
@@ -156,21 +157,23 @@ class NewtonMetric:
         self.X, self.second = X, second
         H = np.einsum("nk,ki,kj->nij", second, X, X, optimize=True)
         self.scale = np.sqrt(np.maximum(np.einsum("nii->ni", H), 1e-300))  # badly scaled columns do not matter
-        self.H = H / (self.scale[:, :, None] * self.scale[:, None, :]) + 1e-15 * np.eye(X.shape[1])
+        self.H = H / (self.scale[:, :, None] * self.scale[:, None, :]) + 1e-14 * np.eye(X.shape[1])
 
     def solve(self, B: Array) -> Array:
-        """H^-1 b for the rows b of B."""
-        solved: Array = np.linalg.solve(self.H, (B / self.scale)[:, :, None])[:, :, 0] / self.scale
+        """H^-1 b for the rows b of B; inf or nan where H vanishes."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            solved: Array = np.linalg.solve(self.H, (B / self.scale)[:, :, None])[:, :, 0] / self.scale
         return solved
 
 
 def corrected(metric: NewtonMetric, goals: Array, first: Array, Z: Array) -> tuple[Array, Array]:
     """Slopes v = phi' + phi'' X p with X'v = goal (rows), and the points Z + X p where such slopes may be found."""
     targets, shift = first, np.zeros_like(Z)
-    for _ in range(3):  # iterative refinement
-        move = metric.solve(goals - targets @ metric.X) @ metric.X.T
-        targets, shift = targets + metric.second * move, shift + move
-    return targets, Z + shift
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(3):  # iterative refinement
+            move = metric.solve(goals - targets @ metric.X) @ metric.X.T
+            targets, shift = targets + metric.second * move, shift + move
+    return targets, Z + np.where(np.isfinite(shift), shift, 0.0)
 
 
 def invert_slopes(terms: CurveTerms | CallableTerms, targets: Array, Z: Array) -> tuple[Array, Array]:

@@ -1,0 +1,109 @@
+"""The command line: ``likeset --help``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from likeset.errors import LikesetError
+
+app = typer.Typer(
+    help="Anytime-valid likelihood-ratio confidence sets: plausible parameters you may look at after every observation.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+console = Console()
+
+
+@app.callback()
+def _version_option(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from likeset import __version__
+
+        console.print(f"likeset {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def tour(
+    out: Annotated[Path, typer.Option(help="Folder for the picture and the saved sequence.")] = Path("out"),
+    observations: Annotated[int, typer.Option(min=10, max=100_000, help="How many counts to watch.")] = 400,
+    alpha: Annotated[
+        float, typer.Option(help="Error level: the set misses the truth, ever, at most this often.")
+    ] = 0.05,
+    seed: Annotated[int, typer.Option(help="Seed of the simulated data.")] = 0,
+) -> None:
+    """Watch a Poisson model learn: intervals that may be looked at after every single count.
+
+    Simulates counts with mean exp(x'theta), prints the interval of each coefficient as it shrinks, draws it, and saves
+    the sequence so that it can be continued.
+    """
+    from likeset.tour import Step, draw, walk
+
+    out.mkdir(parents=True, exist_ok=True)
+    steps: list[Step] = []
+    sequence, theta, walking = walk(observations, alpha, seed)
+    for step in track(walking, total=observations, description="Observing counts", console=console):
+        steps.append(step)
+
+    table = Table(title=f"Intervals valid at all times at once, with probability {1 - alpha:.0%}")
+    table.add_column("counts", justify="right")
+    for i, true_value in enumerate(theta):
+        table.add_column(f"theta[{i}] = {true_value:g}", justify="center", no_wrap=True)
+    table.add_column("log R(truth)", justify="right")
+    table.add_column("covered", justify="center")
+    shown = sorted({0, *(int(observations * f) - 1 for f in (0.02, 0.05, 0.1, 0.25, 0.5, 1.0))})
+    for step in (steps[i] for i in shown if 0 <= i < len(steps)):
+        cells = [f"[{low:+.3f}, {high:+.3f}]" for low, high in zip(step.lower, step.upper, strict=True)]
+        table.add_row(str(step.n), *cells, f"{step.log_ratio:.2f}", "yes" if step.covered else "NO")
+    console.print(table)
+
+    picture, saved = out / "tour.png", out / "tour.likeset"
+    draw(steps, theta, alpha, picture)
+    sequence.save(saved)
+    console.print(f"Picture: {picture}\nSaved:   {saved}   (continue with likeset.load)")
+
+
+@app.command()
+def check() -> None:
+    """Run the contract suite on every family, predictor and weighting of this installation.
+
+    Densities integrate to one, derivatives are right, no forecast depends on the y that it is scored on, one-step
+    growth of the ratio is at most one, saving and loading continues bit for bit.
+    """
+    from likeset import checks
+
+    jobs = [(f"{family!r}", checks.check_family, (family,)) for family in checks.built_in_families()]
+    for family in checks.built_in_families():
+        for predictor in checks.built_in_predictors():
+            if checks.applicable(predictor, family):
+                jobs.append((f"{family!r} with {predictor!r}", checks.check_predictor, (predictor, family)))
+        for weighting in checks.built_in_weightings():
+            jobs.append((f"{family!r} with {weighting!r}", checks.check_weighting, (weighting, family)))
+    failures = []
+    for name, job, arguments in track(jobs, description="Checking", console=console):
+        try:
+            job(*arguments)
+        except checks.ContractError as error:
+            failures.append((name, error))
+    for name, error in failures:
+        console.print(f"FAILED {name}: {error}", style="bold")
+    console.print(f"{len(jobs) - len(failures)} passed, {len(failures)} failed")
+    raise typer.Exit(code=1 if failures else 0)
+
+
+def main() -> None:
+    """Entry point: errors of likeset's own are one line, not a traceback."""
+    try:
+        app()
+    except LikesetError as error:
+        Console(stderr=True).print(f"Error: {error}", style="bold", highlight=False)
+        raise SystemExit(2) from None
