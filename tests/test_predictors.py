@@ -100,8 +100,9 @@ def test_anchored_fit_stays_on_the_exact_path():
         moves += t > 10_000 and fit.anchor is not before
         if t in (50, 500, 5000, 10_001, 19_999):
             X, terms = fit.data.coordinates, fit.data.terms()
+            a, s = terms.a.copy(), terms.s.copy()
 
-            def objective(v, X=X, a=terms.a.copy(), s=terms.s.copy()):
+            def objective(v, X=X, a=a, s=s):
                 return a @ np.logaddexp(0, X @ v) - s @ (X @ v) + penalty * v @ v
 
             best = minimize(objective, theta, method="BFGS", options={"gtol": 1e-9})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,7 +14,7 @@ from rich.table import Table
 from likeset.errors import LikesetError
 
 app = typer.Typer(
-    help="Anytime-valid likelihood-ratio confidence sets: plausible parameters you may look at after every observation.",
+    help="Anytime-valid likelihood-ratio confidence sets: look after every observation, stop when you like.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -81,21 +82,23 @@ def check() -> None:
     """
     from likeset import checks
 
-    jobs = [(f"{family!r}", checks.check_family, (family,)) for family in checks.built_in_families()]
+    jobs: list[tuple[str, Callable[..., None], tuple[Any, ...]]] = [
+        (f"{family!r}", checks.check_family, (family,)) for family in checks.built_in_families()
+    ]
     for family in checks.built_in_families():
         for predictor in checks.built_in_predictors():
             if checks.applicable(predictor, family):
                 jobs.append((f"{family!r} with {predictor!r}", checks.check_predictor, (predictor, family)))
         for weighting in checks.built_in_weightings():
             jobs.append((f"{family!r} with {weighting!r}", checks.check_weighting, (weighting, family)))
-    failures = []
+    failures: list[tuple[str, str]] = []
     for name, job, arguments in track(jobs, description="Checking", console=console):
         try:
             job(*arguments)
         except checks.ContractError as error:
-            failures.append((name, error))
-    for name, error in failures:
-        console.print(f"FAILED {name}: {error}", style="bold")
+            failures.append((name, str(error)))
+    for name, problem in failures:
+        console.print(f"FAILED {name}: {problem}", style="bold")
     console.print(f"{len(jobs) - len(failures)} passed, {len(failures)} failed")
     raise typer.Exit(code=1 if failures else 0)
 

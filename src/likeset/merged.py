@@ -52,13 +52,17 @@ class CurveSums:
 
     def add(self, index: int, y: Array, weight: float) -> float:
         """Add w a(y) and w s(y); the rest is w c(y)."""
+        a, s, c = self.family.statistics(y)
+        self.accumulate(index, weight * float(a), weight * float(s))
+        return weight * float(c)
+
+    def accumulate(self, index: int, a: float, s: float) -> None:
+        """Add to the sums of one covariate."""
         if index >= len(self.a):
             self.a = _doubled(self.a)
             self.s = _doubled(self.s)
-        a, s, c = self.family.statistics(y)
-        self.a[index] += weight * a
-        self.s[index] += weight * s
-        return float(weight * c)
+        self.a[index] += a
+        self.s[index] += s
 
     def terms(self, count: int) -> CurveTerms:
         """Views of the sums."""
@@ -191,9 +195,7 @@ class MergedData:
     def place(self, phi: Embedded) -> None:
         """Make room for a covariate; new ones arrive in order of their index."""
         if len(phi.coordinates) > self.dimension:
-            grown = np.zeros((len(self._rows), len(phi.coordinates)))
-            grown[:, : self.dimension] = self._rows
-            self._rows = grown
+            self._rows = with_columns(self._rows, len(phi.coordinates))
         if phi.index >= self.count:
             if phi.index >= len(self._rows):
                 self._rows = _doubled(self._rows)
@@ -220,6 +222,15 @@ class MergedData:
         self._rows = state["coordinates"].copy() if len(state["coordinates"]) else np.zeros((8, 0))
         self.count = len(state["coordinates"])
         self.sums.restore(state)
+
+
+def with_columns(rows: Array, columns: int) -> Array:
+    """Rows padded with zeros to a number of columns: old coordinates in a basis that has grown."""
+    if rows.shape[1] == columns:
+        return rows
+    grown = np.zeros((len(rows), columns))
+    grown[:, : rows.shape[1]] = rows
+    return grown
 
 
 def _doubled(array: Array) -> Array:

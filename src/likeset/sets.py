@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from likeset import support
 from likeset.arguments import positive_integer, real_array, real_number
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
+from likeset.merged import with_columns
 from likeset.spaces.base import Basis, Space
 from likeset.support import PreparedSet
 from likeset.support.evaluate import reweighted, term_values
-from likeset.support.terms import Array, LevelSet, Terms
+from likeset.support.terms import Array, LevelSet, Solution, Terms
+from likeset.support.threads import SingleThreadedBlas
 
 _ROUNDING = 64 * np.finfo(np.float64).eps
 
@@ -65,8 +67,7 @@ class LikelihoodSet:
         self._convex = convex
         self._gains = gains
         self._terms = terms
-        missing = basis.dimension - coordinates.shape[1]
-        self._coordinates = np.ascontiguousarray(np.pad(coordinates, ((0, 0), (0, missing))))
+        self._coordinates = with_columns(coordinates, basis.dimension)
 
     def __repr__(self) -> str:
         return f"<LikelihoodSet: alpha={self.alpha:g}, {self.n_observations} observations, {self.space!r}>"
@@ -95,22 +96,22 @@ class LikelihoodSet:
         """Whether no parameter is plausible: a certified alarm, at level alpha, that the model is wrong."""
         if self._whole_ball:
             return False
-        return bool(self._prepared(padded=False).status == "empty")
+        return bool(self._prepared.status == "empty")
 
     # -- extrema ------------------------------------------------------------------------------------------------
 
     def upper(self, X: Any) -> Array:
         """Largest x'theta over the set for every row x of X, rounded outward."""
-        return self.support(X).upper
+        return self._maximise(self.space.covariates(X, "X"))[0].upper
 
     def lower(self, X: Any) -> Array:
         """Smallest x'theta over the set for every row x of X, rounded outward."""
-        return -self._support(-self.space.covariates(X, "X")).upper
+        return -self._maximise(-self.space.covariates(X, "X"))[0].upper
 
     def interval(self, X: Any) -> tuple[Array, Array]:
         """(lower, upper) for every row of X."""
         x = self.space.covariates(X, "X")
-        both = self._support(np.concatenate([x, -x])).upper
+        both = self._maximise(np.concatenate([x, -x]))[0].upper
         return -both[len(x) :], both[: len(x)]
 
     def support(self, X: Any, *, covariate_weights: Any = None, level: float | None = None) -> Support:
@@ -121,9 +122,11 @@ class LikelihoodSet:
         the building block of mixtures of sets. ``level`` defaults to log(1/alpha).
         """
         x = self.space.covariates(X, "X")
-        if covariate_weights is None and level is None:
-            return self._support(x)
-        return self._with_weights(covariate_weights, level)._support(x)
+        plain = covariate_weights is None and level is None
+        asked = self if plain else self._with_weights(covariate_weights, level)
+        solution, outside = asked._maximise(x)
+        r = self._basis.dimension
+        return Support(solution.values, self._basis.lift(solution.points[:, :r], outside, x), solution.upper)
 
     def bounding_box(self) -> tuple[Array, Array]:
         """(lower, upper) of every coordinate of theta (finite-dimensional spaces)."""
@@ -154,7 +157,7 @@ class LikelihoodSet:
         if self._whole_ball:
             middle = np.zeros((1, self._basis.dimension))
         else:
-            prepared = self._prepared(padded=False)
+            prepared = self._prepared
             if prepared.status == "empty":
                 raise EmptySetError(self.alpha)
             middle = prepared.centre[None, :]
@@ -173,7 +176,8 @@ class LikelihoodSet:
     def _losses(self, coordinates: Array) -> Array:
         return term_values(self._terms, coordinates @ self._coordinates.T)
 
-    def _support(self, x: Array) -> Support:
+    def _maximise(self, x: Array) -> tuple[Solution, Array]:
+        """Solutions in coordinates of the basis, and the maximisers' components outside the span."""
         if not self._convex:
             raise NotConvexError(
                 "exact extrema need a negative log-density that is convex in z, and this family's is not; "
@@ -181,35 +185,30 @@ class LikelihoodSet:
             )
         inside, outside = self._basis.coordinates(x)
         if self._whole_ball:
-            return self._ball_support(x, inside, outside)
-        padded = bool(np.any(outside > 0))
-        prepared = self._prepared(padded)
-        if prepared.status == "empty":
-            raise EmptySetError(self.alpha)
-        directions = np.column_stack([inside, outside]) if padded else inside
-        solution = support.solve(prepared, np.ascontiguousarray(directions))
-        r = self._basis.dimension
-        extra = solution.points[:, r] if padded else np.zeros(len(x))
-        return Support(solution.values, self._basis.lift(solution.points[:, :r], extra, x), solution.upper)
+            return self._maximise_over_ball(inside, outside)
+        leaves_span = bool(outside.any())
+        with SingleThreadedBlas():
+            prepared = self._prepared_padded if leaves_span else self._prepared
+            if prepared.status == "empty":
+                raise EmptySetError(self.alpha)
+            solution = prepared.solve(np.column_stack([inside, outside]) if leaves_span else inside)
+        return solution, solution.points[:, -1] if leaves_span else np.zeros(len(x))
 
-    def _ball_support(self, x: Array, inside: Array, outside: Array) -> Support:
+    def _maximise_over_ball(self, inside: Array, outside: Array) -> tuple[Solution, Array]:
         lengths = np.hypot(np.linalg.norm(inside, axis=1), outside)
-        values = self.space.bound * lengths
-        step = np.where(np.isfinite(values), self.space.bound, 0.0) / lengths
-        points = self._basis.lift(step[:, None] * inside, step * outside, x)
-        return Support(np.where(np.isfinite(values), values, 0.0), points, values * (1 + _ROUNDING))
+        upper = self.space.bound * lengths * (1 + _ROUNDING)
+        step = (self.space.bound if np.isfinite(self.space.bound) else 0.0) / lengths
+        return Solution(step * lengths**2, step[:, None] * inside, upper), step * outside
 
-    def _prepared(self, padded: bool) -> PreparedSet:
-        return self._prepared_padded if padded else self._prepared_plain
-
-    # Directions that leave the span get one more coordinate, on which the likelihood is flat.
     @cached_property
-    def _prepared_plain(self) -> PreparedSet:
-        return support.prepare(LevelSet(self._coordinates, self._terms, self._level, self.space.bound))
+    def _prepared(self) -> PreparedSet:
+        with SingleThreadedBlas():
+            return support.prepare(LevelSet(self._coordinates, self._terms, self._level, self.space.bound))
 
     @cached_property
     def _prepared_padded(self) -> PreparedSet:
-        wider = np.ascontiguousarray(np.pad(self._coordinates, ((0, 0), (0, 1))))
+        # Directions that leave the span get one more coordinate, on which the likelihood is flat.
+        wider = with_columns(self._coordinates, self._basis.dimension + 1)
         return support.prepare(LevelSet(wider, self._terms, self._level, self.space.bound))
 
     def _with_weights(self, covariate_weights: Any, level: float | None) -> LikelihoodSet:

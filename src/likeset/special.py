@@ -14,6 +14,8 @@ Array = NDArray[np.float64]
 def log_gamma(x: Array | float) -> Array:
     """log |Gamma(x)|, elementwise."""
     x = np.asarray(x, dtype=np.float64)
+    if x.ndim == 0:
+        return np.asarray(math.lgamma(x))
     return _log_gamma(x.ravel()).reshape(x.shape)  # type: ignore[no-any-return]
 
 

@@ -27,6 +27,8 @@ class Binomial(CurveFamily):
     def __init__(self, trials: int) -> None:
         self.trials = positive_integer("trials", trials)
         self.canonical_scale = float(self.trials)
+        k = np.arange(self.trials + 1.0)
+        self._log_choose = log_gamma(self.trials + 1.0) - log_gamma(k + 1) - log_gamma(self.trials - k + 1)
 
     @classmethod
     def example(cls) -> Binomial:
@@ -50,9 +52,7 @@ class Binomial(CurveFamily):
 
     def statistics(self, y: Array) -> tuple[Array, Array, Array]:
         """a = n, s = y, c = log C(n, y)."""
-        n = float(self.trials)
-        log_choose = log_gamma(n + 1) - log_gamma(y + 1) - log_gamma(n - y + 1)
-        return np.full_like(y, n), y, log_choose
+        return np.full(np.shape(y), float(self.trials)), y, self._log_choose[np.asarray(y, dtype=np.int64)]
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
         """Numbers of successes."""

@@ -61,6 +61,6 @@ class Laplace:
     def outcomes(self, z: Array) -> tuple[Array, Array]:
         """Panels that break at the kinks y = z: narrow near the kinks, wide in the tails, 30 scales beyond every z."""
         near = np.array([np.min(z) - 6 * self.scale, np.max(z) + 6 * self.scale])
-        narrow = np.linspace(*near, 2 + int(4 * (near[1] - near[0]) / self.scale))
+        narrow = np.linspace(near[0], near[1], 2 + int(4 * (near[1] - near[0]) / self.scale))
         tail = 2 * self.scale * np.arange(1, 13)
         return panels(np.concatenate([near[0] - tail, narrow, near[1] + tail, np.ravel(z)]), nodes_per_panel=8)

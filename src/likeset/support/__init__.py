@@ -10,10 +10,7 @@ whose ``solve`` answers any number of directions. The kernel depends on the shap
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, Protocol
-
-from threadpoolctl import ThreadpoolController
+from typing import Protocol
 
 from likeset.support import piecewise, quadratic, smooth
 from likeset.support.terms import Array, Curve, CurveTerms, LevelSet, PointTerms, Solution
@@ -40,25 +37,8 @@ class PreparedSet(Protocol):
 def prepare(level_set: LevelSet) -> PreparedSet:
     """Prepare a level set with the kernel that fits its terms."""
     terms = level_set.terms
-    with single_threaded_blas():
-        if isinstance(terms, PointTerms):
-            return piecewise.prepare(level_set)
-        if isinstance(terms, CurveTerms) and terms.curve is Curve.QUADRATIC:
-            return quadratic.prepare(level_set)
-        return smooth.prepare(level_set)
-
-
-def solve(prepared: PreparedSet, A: Array, tolerance: float = 1e-7) -> Solution:
-    """Maxima over a prepared, non-empty set."""
-    with single_threaded_blas():
-        return prepared.solve(A, tolerance)
-
-
-def single_threaded_blas() -> Any:
-    """The matrices are small: BLAS threads would cost more than they bring, most of all on a busy machine."""
-    return _controller().limit(limits=1, user_api="blas")
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+    if isinstance(terms, PointTerms):
+        return piecewise.prepare(level_set)
+    if isinstance(terms, CurveTerms) and terms.curve is Curve.QUADRATIC:
+        return quadratic.prepare(level_set)
+    return smooth.prepare(level_set)

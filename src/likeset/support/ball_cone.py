@@ -87,7 +87,7 @@ def unscale(w: Array, eta: float, v: Array, out: Array) -> None:
 
 @compiled
 def cone_divide(scaled: Array, v: Array) -> None:
-    """Overwrite v by the x with  scaled o x = v,  where  p o q = (p'q, p_0 q_1 + q_0 p_1)."""
+    """Overwrite v by the x with  scaled o x = v."""
     inner = 0.0
     for j in range(1, v.size):
         inner += scaled[j] * v[j]
@@ -95,3 +95,14 @@ def cone_divide(scaled: Array, v: Array) -> None:
     v[0] = head
     for j in range(1, v.size):
         v[j] = (v[j] - head * scaled[j]) / scaled[0]
+
+
+@compiled
+def jordan_product(p: Array, q: Array) -> None:
+    """Overwrite p by  p o q = (p'q, p_0 q_1 + q_0 p_1)."""
+    total = 0.0
+    for j in range(p.size):
+        total += p[j] * q[j]
+    for j in range(1, p.size):
+        p[j] = p[0] * q[j] + q[0] * p[j]
+    p[0] = total

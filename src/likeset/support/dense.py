@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from likeset.support.terms import Array
+from likeset.support.terms import Array, IntArray
 
 # Re-association lets the compiler vectorise sums; infinities and NaN keep their meaning. With NumPy's error
 # model 1 / 0 is inf, as in the rest of the arithmetic.
@@ -38,6 +38,21 @@ def add_transposed(Xt: Array, v: Array, out: Array) -> None:
     """Add X'v to out."""
     for j in range(Xt.shape[0]):
         out[j] += dot(Xt[j], v)
+
+
+@compiled
+def gather(owner: IntArray, values: Array, out: Array) -> None:
+    """Set out[i] = values[owner[i]]."""
+    for i in range(owner.size):
+        out[i] = values[owner[i]]
+
+
+@compiled
+def sum_by_owner(owner: IntArray, values: Array, out: Array) -> None:
+    """Set out[k] to the sum of the values[i] with owner[i] = k."""
+    out[:] = 0.0
+    for i in range(owner.size):
+        out[owner[i]] += values[i]
 
 
 @compiled

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from likeset.support.ball_cone import boundary_step
-from likeset.support.dense import add_transposed, compiled, dot, multiply
+from likeset.support.dense import add_transposed, compiled, dot, gather, multiply, sum_by_owner
 from likeset.support.primal_dual import (
     Iterate,
     Problem,
@@ -26,7 +26,6 @@ from likeset.support.primal_dual import (
     new_workspace,
     newton_step,
 )
-from likeset.support.products import aim_at, aim_with_curvature, pull_in_outliers
 from likeset.support.terms import Array, IntArray
 
 EPS = float(np.finfo(np.float64).eps)
@@ -34,8 +33,6 @@ STEP_FRACTION = 0.99  # of the way to the boundary
 SHORTEST_STEP = 1e-7  # a shorter step means that rounding has taken over
 FIRST_STEP = 0.7  # part of the way to the boundary taken by the shared first step
 MAX_ITERATIONS = 60
-MAX_CORRECTIONS = 2  # of outliers, per iteration
-LONG_ENOUGH = 0.9  # no correction of outliers for steps of this length
 
 
 @compiled
@@ -44,12 +41,13 @@ def longest_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, 
 
     One length for primal and dual variables: two lengths zigzag along the curved side of the ball.
     """
+    n = problem.weights.size
     r, t, q, v = 0.0, 0.0, 0.0, 0.0  # four chains of maxima run in parallel
-    for i in range(at.above.size):
-        r = max(r, -step.above[i] * work.inverse_above[i])
-        t = max(t, -step.below[i] * work.inverse_below[i])
-        q = max(q, -step.dual_above[i] * work.inverse_dual_above[i])
-        v = max(v, -step.dual_below[i] * work.inverse_dual_below[i])
+    for i in range(n):
+        r = max(r, -step.parts[i] * work.inverse_parts[i])
+        t = max(t, -step.parts[n + i] * work.inverse_parts[n + i])
+        q = max(q, -step.duals[i] * work.inverse_duals[i])
+        v = max(v, -step.duals[n + i] * work.inverse_duals[n + i])
     rate = max(max(r, t), max(q, v))
     if level_is_free:
         rate = max(rate, max(-step.level[0] / at.level[0], -step.level[1] / at.level[1]))
@@ -64,9 +62,8 @@ def longest_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, 
 def gap_after(problem: Problem, at: Iterate, step: Iterate, length: float, level_is_free: bool) -> float:
     """Sum of all products after a multiple of the step: the duality gap of feasible iterates."""
     gap = 0.0
-    for i in range(at.above.size):
-        gap += (at.above[i] + length * step.above[i]) * (at.dual_above[i] + length * step.dual_above[i])
-        gap += (at.below[i] + length * step.below[i]) * (at.dual_below[i] + length * step.dual_below[i])
+    for i in range(at.parts.size):
+        gap += (at.parts[i] + length * step.parts[i]) * (at.duals[i] + length * step.duals[i])
     if level_is_free:
         gap += (at.level[1] + length * step.level[1]) * (at.level[0] + length * step.level[0])
     if problem.radius < np.inf:
@@ -76,20 +73,21 @@ def gap_after(problem: Problem, at: Iterate, step: Iterate, length: float, level
 
 
 @compiled
+def add_multiple(v: Array, factor: float, w: Array) -> None:
+    """Add factor * w to v."""
+    for i in range(v.size):
+        v[i] += factor * w[i]
+
+
+@compiled
 def move(at: Iterate, step: Iterate, length: float) -> None:
     """Add a multiple of the step to the iterate."""
-    for j in range(at.delta.size):
-        at.delta[j] += length * step.delta[j]
-    for i in range(at.above.size):
-        at.above[i] += length * step.above[i]
-        at.below[i] += length * step.below[i]
-        at.dual_above[i] += length * step.dual_above[i]
-        at.dual_below[i] += length * step.dual_below[i]
-    for j in range(at.ball.size):
-        at.ball[j] += length * step.ball[j]
-        at.dual_ball[j] += length * step.dual_ball[j]
-    at.level[0] += length * step.level[0]
-    at.level[1] += length * step.level[1]
+    add_multiple(at.delta, length, step.delta)
+    add_multiple(at.parts, length, step.parts)
+    add_multiple(at.duals, length, step.duals)
+    add_multiple(at.ball, length, step.ball)
+    add_multiple(at.dual_ball, length, step.dual_ball)
+    add_multiple(at.level, length, step.level)
 
 
 @compiled
@@ -106,7 +104,6 @@ def advance(
     at: Iterate,
     work: Workspace,
     step: Iterate,
-    trial: Iterate,
     gap: float,
     least_target: float,
     level_is_free: bool,
@@ -114,30 +111,28 @@ def advance(
     """One predictor-corrector iteration aiming at mu >= least_target; False if rounding stops progress."""
     if not factorise(problem, a, at, work, level_is_free):
         return False
-    aim_at(work, 0.0)
-    newton_step(problem, at, work, step, level_is_free)
+    newton_step(problem, at, work, step, 0.0, 0.0, level_is_free)
     length = min(1.0, longest_step(problem, at, work, step, level_is_free))
     reachable = gap_after(problem, at, step, length, level_is_free)
     target = max((reachable / gap) ** 3 * gap / degree(problem, level_is_free), least_target)
-    aim_with_curvature(problem, work, step, target)
-    newton_step(problem, at, work, step, level_is_free)
-    length = longest_step(problem, at, work, step, level_is_free)
-    for _ in range(MAX_CORRECTIONS):
-        if length >= LONG_ENOUGH:
-            break
-        wish = min(1.0, 1.5 * length + 0.3)
-        pull_in_outliers(problem, at, work, step, wish, target)
-        newton_step(problem, at, work, trial, level_is_free)
-        longer = longest_step(problem, at, work, trial, level_is_free)
-        if longer < length + 0.1 * (wish - length):
-            break
-        length = longer
-        step, trial = trial, step
-    length = min(1.0, STEP_FRACTION * length)
+    newton_step(problem, at, work, step, target, 1.0, level_is_free)
+    length = min(1.0, STEP_FRACTION * longest_step(problem, at, work, step, level_is_free))
     if not length > SHORTEST_STEP:
         return False
     move(at, step, length)
     return True
+
+
+@compiled
+def residuals(problem: Problem, delta: Array) -> Array:
+    """p_i - x_i'delta for all points."""
+    z = np.empty(problem.Xt.shape[1])
+    multiply(problem.Xt, delta, z)
+    out = np.empty(problem.weights.size)
+    gather(problem.owner, z, out)
+    for i in range(out.size):
+        out[i] = problem.offsets[i] - out[i]
+    return out
 
 
 @compiled
@@ -146,44 +141,44 @@ def start_minimum(problem: Problem, at: Iterate, mu: float) -> None:
 
     r t = mu (r + t) / (2 w) with r - t = p - z gives  r + t = mu / w + sqrt(mu^2 / w^2 + (p - z)^2).
     """
-    z = np.empty(problem.Xt.shape[1])
-    multiply(problem.Xt, at.delta, z)
-    for i in range(problem.weights.size):
-        w = problem.weights[i]
-        residual = problem.offsets[i] - z[problem.owner[i]]
-        total = mu / w + np.hypot(mu / w, residual)
+    n = problem.weights.size
+    residual = residuals(problem, at.delta)
+    for i in range(n):
+        share = mu / problem.weights[i]
+        total = share + np.hypot(share, residual[i])
         # The smaller part from the product, not from a difference of nearly equal numbers.
-        large = 0.5 * (total + abs(residual))
-        small = 0.5 * mu / w * total / large
-        at.above[i], at.below[i] = (large, small) if residual > 0.0 else (small, large)
-        at.dual_above[i] = mu / at.above[i]
-        at.dual_below[i] = mu / at.below[i]
+        large = 0.5 * (total + abs(residual[i]))
+        small = 0.5 * share * total / large
+        at.parts[i], at.parts[n + i] = (large, small) if residual[i] > 0.0 else (small, large)
+    for i in range(2 * n):
+        at.duals[i] = mu / at.parts[i]
     at.level[0], at.level[1] = 1.0, 0.0
     if problem.radius < np.inf:
         at.ball[0] = problem.radius
         at.ball[1:] = problem.centre + at.delta
-        square = problem.radius**2 - dot(at.ball[1:], at.ball[1:])
-        at.dual_ball[:] = -mu / square * at.ball
-        at.dual_ball[0] = mu / square * problem.radius
+        factor = mu / (problem.radius**2 - dot(at.ball[1:], at.ball[1:]))
+        at.dual_ball[:] = -factor * at.ball
+        at.dual_ball[0] = factor * problem.radius
 
 
 @compiled
 def objective(problem: Problem, delta: Array) -> float:
     """The sum of w_i |p_i - x_i'delta|."""
-    z = np.empty(problem.Xt.shape[1])
-    multiply(problem.Xt, delta, z)
-    total = 0.0
-    for i in range(problem.weights.size):
-        total += problem.weights[i] * abs(problem.offsets[i] - z[problem.owner[i]])
-    return total
+    return dot(problem.weights, np.abs(residuals(problem, delta)))
+
+
+@compiled
+def multipliers(problem: Problem, at: Iterate) -> Array:
+    """The u_i, from the pairs lam w_i - u_i and lam w_i + u_i."""
+    n = problem.weights.size
+    return 0.5 * (at.duals[n:] - at.duals[:n])
 
 
 @compiled
 def mismatch(problem: Problem, a: Array, at: Iterate) -> Array:
     """The vector a - lam slope + sum_i u_i x_i, which the ball has to absorb."""
-    sums = np.zeros(problem.Xt.shape[1])
-    for i in range(problem.weights.size):
-        sums[problem.owner[i]] += 0.5 * (at.dual_below[i] - at.dual_above[i])
+    sums = np.empty(problem.Xt.shape[1])
+    sum_by_owner(problem.owner, multipliers(problem, at), sums)
     m: Array = a - at.level[0] * problem.slope
     add_transposed(problem.Xt, sums, m)
     return m
@@ -197,7 +192,7 @@ def find_minimum(problem: Problem, level: float, rounding: float) -> tuple[Array
     The bound: F(theta) >= sum_i u_i (y_i - x_i'theta) >= u'y - radius |sum_i u_i x_i|.
     """
     d, n = problem.centre.size, problem.weights.size
-    at, step, trial = new_iterate(d, n), new_iterate(d, n), new_iterate(d, n)
+    at, step = new_iterate(d, n), new_iterate(d, n)
     work = new_workspace(problem.Xt.shape[1], d, n)
     zero = np.zeros(d)
     start_minimum(problem, at, max(dot(problem.weights, np.abs(problem.offsets)), rounding) / n)
@@ -207,7 +202,7 @@ def find_minimum(problem: Problem, level: float, rounding: float) -> tuple[Array
         value = objective(problem, at.delta)
         if value < lowest:
             theta, lowest = at.delta.copy(), value
-        candidate = 0.5 * (at.dual_below - at.dual_above)
+        candidate = multipliers(problem, at)
         pull = mismatch(problem, zero, at)
         lower = dot(candidate, problem.offsets) - problem.radius * np.sqrt(dot(pull, pull))
         if lower > bound:
@@ -215,7 +210,7 @@ def find_minimum(problem: Problem, level: float, rounding: float) -> tuple[Array
         if bound > level + rounding or lowest - bound <= max(0.01 * (level - lowest), 0.01 * rounding):
             break
         gap = gap_after(problem, at, step, 0.0, False)
-        if not advance(problem, zero, at, work, step, trial, gap, 0.0, False):
+        if not advance(problem, zero, at, work, step, gap, 0.0, False):
             break
     return theta, lowest, u, bound
 
@@ -228,7 +223,7 @@ def find_centre(problem: Problem) -> Iterate:
     centre for the level  G + mu: follow the path to  mu = (allowance - lower bound) / (degree + 1).
     """
     d, n = problem.centre.size, problem.weights.size
-    at, step, trial = new_iterate(d, n), new_iterate(d, n), new_iterate(d, n)
+    at, step = new_iterate(d, n), new_iterate(d, n)
     work = new_workspace(problem.Xt.shape[1], d, n)
     zero = np.zeros(d)
     at.delta[:] = -problem.centre
@@ -238,7 +233,7 @@ def find_centre(problem: Problem) -> Iterate:
     for _ in range(MAX_ITERATIONS):
         gap = gap_after(problem, at, step, 0.0, False)
         mu = gap / products
-        total = dot(problem.slope, at.delta) + dot(problem.weights, at.above + at.below)
+        total = dot(problem.slope, at.delta) + dot(problem.weights, at.parts[:n] + at.parts[n:])
         at.level[1] = problem.allowance - total
         m = mismatch(problem, zero, at) + at.dual_ball[1:]
         balanced = 0.5 * mu < at.level[1] < 2.0 * mu
@@ -246,7 +241,7 @@ def find_centre(problem: Problem) -> Iterate:
             break
         aim = max((at.level[1] + gap) / (products + 1.0), 0.1 * mu)
         at.level[1] = 0.0
-        if not advance(problem, zero, at, work, step, trial, gap, aim, False):
+        if not advance(problem, zero, at, work, step, gap, aim, False):
             break
     return at
 
@@ -258,16 +253,17 @@ def outer_bound(problem: Problem, a: Array, at: Iterate, slack: float, reach: fl
     slack   level - F(centre), rounded up
     reach   sum_i w_i |x_i|, which measures the rounding error of the mismatch
     """
+    n = problem.weights.size
     lam = at.level[0]
-    for i in range(problem.weights.size):  # rounding may leave |u_i| above lam w_i by a hair
-        lam = max(lam, 0.5 * (at.dual_above[i] + at.dual_below[i]) / problem.weights[i])
+    for i in range(n):  # rounding may leave |u_i| above lam w_i by a hair
+        lam = max(lam, 0.5 * (at.duals[i] + at.duals[n + i]) / problem.weights[i])
     m = mismatch(problem, a, at) - (lam - at.level[0]) * problem.slope
     noise = 4.0 * EPS * (np.sqrt(dot(a, a)) + lam * reach)
     bound: float = lam * slack + problem.radius * (np.sqrt(dot(m, m)) + noise) - dot(m, problem.centre)
-    for i in range(problem.weights.size):
+    for i in range(n):
         p = problem.offsets[i]
-        spare = lam * problem.weights[i] - 0.5 * (at.dual_above[i] + at.dual_below[i])
-        bound += p * (at.dual_above[i] + spare) if p > 0.0 else -p * (at.dual_below[i] + spare)
+        spare = lam * problem.weights[i] - 0.5 * (at.duals[i] + at.duals[n + i])
+        bound += p * (at.duals[i] + spare) if p > 0.0 else -p * (at.duals[n + i] + spare)
     return bound
 
 
@@ -279,13 +275,11 @@ def start_support(problem: Problem, a: Array, at: Iterate, step: Iterate, work: 
     Newton step for the direction a goes FIRST_STEP of the way to the boundary. It is then dual feasible.
     """
     work.gradient[:] = a
-    aim_at(work, mu)
-    newton_step(problem, at, work, step, True)
+    newton_step(problem, at, work, step, mu, 0.0, True)
     length = FIRST_STEP * longest_step(problem, at, work, step, True)
     move(at, step, length)
     factor = 1.0 / length
-    at.dual_above[:] *= factor
-    at.dual_below[:] *= factor
+    at.duals[:] *= factor
     at.dual_ball[:] *= factor
     at.level[0] *= factor
 
@@ -297,8 +291,7 @@ def maximise(
     """Points theta - centre (n, d), certified bounds of a'(theta - centre) and iteration counts."""
     n, d = A.shape
     n_points, n_rows = problem.weights.size, problem.Xt.shape[1]
-    at = new_iterate(d, n_points)
-    step, trial = new_iterate(d, n_points), new_iterate(d, n_points)
+    at, step = new_iterate(d, n_points), new_iterate(d, n_points)
     work, shared = new_workspace(n_rows, d, n_points), new_workspace(n_rows, d, n_points)
     steps, bounds, counts = np.zeros((n, d)), np.full(n, np.inf), np.zeros(n, dtype=np.int64)
     factorise(problem, np.zeros(d), start, shared, True)
@@ -314,7 +307,7 @@ def maximise(
             gap = gap_after(problem, at, step, 0.0, True)
             if gap <= 0.5 * tolerance * dot(a, at.delta):
                 break
-            if not advance(problem, a, at, work, step, trial, gap, 0.0, True):
+            if not advance(problem, a, at, work, step, gap, 0.0, True):
                 break
             counts[index] += 1
         steps[index] = at.delta
@@ -326,7 +319,7 @@ def maximise(
 def minimise_ridge(problem: Problem, guess: Array) -> Array:
     """The minimiser of F + ridge |theta|^2 over the ball; centre and slope of the problem are 0."""
     d, n = problem.centre.size, problem.weights.size
-    at, step, trial = new_iterate(d, n), new_iterate(d, n), new_iterate(d, n)
+    at, step = new_iterate(d, n), new_iterate(d, n)
     work = new_workspace(problem.Xt.shape[1], d, n)
     zero = np.zeros(d)
     at_zero = dot(problem.weights, np.abs(problem.offsets))
@@ -337,9 +330,9 @@ def minimise_ridge(problem: Problem, guess: Array) -> Array:
     start_minimum(problem, at, at_zero / degree(problem, False))
     for _ in range(MAX_ITERATIONS):
         gap = gap_after(problem, at, step, 0.0, False)
-        value = dot(problem.weights, at.above + at.below) + problem.ridge * dot(at.delta, at.delta)
+        value = dot(problem.weights, at.parts[:n] + at.parts[n:]) + problem.ridge * dot(at.delta, at.delta)
         if gap <= 1e-10 * value:
             break
-        if not advance(problem, zero, at, work, step, trial, gap, 0.0, False):
+        if not advance(problem, zero, at, work, step, gap, 0.0, False):
             break
     return at.delta

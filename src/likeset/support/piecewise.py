@@ -187,15 +187,15 @@ def prepare(level_set: LevelSet) -> Prepared:
     kept = fold(X, starts, points, weights, u, outer_level - bound + rounding, radius)
     far = np.ones(len(points), dtype=bool)
     far[kept] = False
-    rows, row_of_kept = np.unique(owner[kept], return_inverse=True)
-    rows_of_X = np.ascontiguousarray(X[rows].T)
+    rows, kept_owner = np.unique(owner[kept], return_inverse=True)
+    kept_Xt = np.ascontiguousarray(X[rows].T)
 
     def around(at: Array) -> Problem:
         """The problem centred at a point; far points become a constant (off the allowance) and a slope."""
         offsets = points - (X @ at)[owner]
         slope = -(np.sign(offsets[far]) * weights[far]) @ X[owner[far]]
         allowance = outer_level - float(weights[far] @ np.abs(offsets[far]))
-        return Problem(rows_of_X, row_of_kept, offsets[kept], weights[kept], slope, at, allowance, radius, 0.0)
+        return Problem(kept_Xt, kept_owner, offsets[kept], weights[kept], slope, at, allowance, radius, 0.0)
 
     start = find_centre(around(theta))
     at = theta + start.delta

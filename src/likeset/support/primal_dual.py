@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from likeset.support.ball_cone import cone_divide, scale, scaling_point, unscale
+from likeset.support.ball_cone import cone_divide, jordan_product, scale, scaling_point, unscale
 from likeset.support.dense import (
     add_outer,
     add_transposed,
@@ -41,14 +41,20 @@ from likeset.support.dense import (
     cholesky_solve,
     compiled,
     dot,
+    gather,
     multiply,
+    sum_by_owner,
     weighted_gram,
 )
 from likeset.support.terms import Array, IntArray
 
 
 class Problem(NamedTuple):
-    """The data of G, the level and the ball; ``Xt`` is X', ``owner[i]`` the row of X that point i belongs to."""
+    """The data of G, the level and the ball.
+
+    Xt       X', one column per covariate
+    owner    the column that each point belongs to
+    """
 
     Xt: Array
     owner: IntArray
@@ -64,18 +70,16 @@ class Problem(NamedTuple):
 class Iterate(NamedTuple):
     """Primal and dual variables; the same type holds Newton directions.
 
-    delta                   step from the centre
-    above, below            r and t, the two parts of each residual
-    dual_above, dual_below  lam w - u and lam w + u
-    ball, dual_ball         (radius, theta) and its multiplier y
-    level                   [lam, s]
+    delta             step from the centre
+    parts             r, then t: the parts of the residuals above and below the prediction
+    duals             lam w - u, then lam w + u: their multipliers
+    ball, dual_ball   (radius, theta) and its multiplier y
+    level             [lam, s]
     """
 
     delta: Array
-    above: Array
-    below: Array
-    dual_above: Array
-    dual_below: Array
+    parts: Array
+    duals: Array
     ball: Array
     dual_ball: Array
     level: Array
@@ -84,35 +88,34 @@ class Iterate(NamedTuple):
 class Workspace(NamedTuple):
     """What the Newton system keeps between factorisation and solution.
 
-    inverse_...         reciprocals of r, t and the pair of multipliers: divisions are slow
-    alpha, beta         r / (lam w - u) and t / (lam w + u)
-    stiffness           h_i = 1 / (alpha_i + beta_i)
-    share_above, -below h_i alpha_i and h_i beta_i; they sum to 1
-    product_above, -below, cone_product   the products to aim at
-    aim_above, -below   the step of r and t if the multipliers stayed as they are
-    misfit              p_i - z_i - (r_i - t_i)
-    row_stiffness, rows one number per covariate
-    scaled              scratch of the shape of X'
-    M                   the Newton matrix, then its Cholesky factor
-    border, gradient    column of lam; stationarity residual
-    cone_point, cone_dual, cone_a, cone_b   scaling w, W y and scratch of the ball's cone
-    scalars             [border_scale, level misfit, eta, product of lam and s to aim at]
+    Two numbers per point, first for r, then for t:
+    inverse_parts, inverse_duals   reciprocals (divisions are slow)
+    ratios      alpha = r / (lam w - u), then beta = t / (lam w + u)
+    shares      h alpha, then h beta; they sum to 1
+    aims        the step of r and t if the multipliers stayed as they are
+    One number per point:
+    stiffness   h = 1 / (alpha + beta)
+    misfit      p - z - (r - t)
+    force       what drives u
+    One number per covariate:
+    row_stiffness, rows
+    Others:
+    scaled      scratch of the shape of X'
+    M           the Newton matrix, then its Cholesky factor
+    border      column of lam
+    gradient    stationarity residual
+    cone_...    scaling point w of the ball's cone, W y, and scratch
+    scalars     [border_scale, level misfit, eta]
     """
 
-    inverse_above: Array
-    inverse_below: Array
-    inverse_dual_above: Array
-    inverse_dual_below: Array
-    alpha: Array
-    beta: Array
+    inverse_parts: Array
+    inverse_duals: Array
+    ratios: Array
+    shares: Array
+    aims: Array
     stiffness: Array
-    share_above: Array
-    share_below: Array
-    product_above: Array
-    product_below: Array
-    aim_above: Array
-    aim_below: Array
     misfit: Array
+    force: Array
     row_stiffness: Array
     rows: Array
     scaled: Array
@@ -121,7 +124,6 @@ class Workspace(NamedTuple):
     gradient: Array
     cone_point: Array
     cone_dual: Array
-    cone_product: Array
     cone_a: Array
     cone_b: Array
     scalars: Array
@@ -130,26 +132,15 @@ class Workspace(NamedTuple):
 @compiled
 def new_iterate(d: int, n: int) -> Iterate:
     """An iterate of zeros for dimension d and n points."""
-    return Iterate(
-        np.zeros(d),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(d + 1),
-        np.zeros(d + 1),
-        np.zeros(2),
-    )
+    return Iterate(np.zeros(d), np.zeros(2 * n), np.zeros(2 * n), np.zeros(d + 1), np.zeros(d + 1), np.zeros(2))
 
 
 @compiled
 def copy_iterate(source: Iterate, target: Iterate) -> None:
     """Copy all variables of an iterate."""
     target.delta[:] = source.delta
-    target.above[:] = source.above
-    target.below[:] = source.below
-    target.dual_above[:] = source.dual_above
-    target.dual_below[:] = source.dual_below
+    target.parts[:] = source.parts
+    target.duals[:] = source.duals
     target.ball[:] = source.ball
     target.dual_ball[:] = source.dual_ball
     target.level[:] = source.level
@@ -158,26 +149,19 @@ def copy_iterate(source: Iterate, target: Iterate) -> None:
 @compiled
 def new_workspace(n_rows: int, d: int, n: int) -> Workspace:
     """Scratch memory for n_rows covariates, dimension d and n points."""
-    points = np.empty((14, n))
-    vectors = np.empty((2, d))
-    cone = np.empty((5, d + 1))
+    pairs, points, rows = np.empty((5, 2 * n)), np.empty((3, n)), np.empty((2, n_rows))
+    vectors, cone = np.empty((2, d)), np.empty((4, d + 1))
     return Workspace(
+        pairs[0],
+        pairs[1],
+        pairs[2],
+        pairs[3],
+        pairs[4],
         points[0],
         points[1],
         points[2],
-        points[3],
-        points[4],
-        points[5],
-        points[6],
-        points[7],
-        points[8],
-        points[9],
-        points[10],
-        points[11],
-        points[12],
-        points[13],
-        np.empty(n_rows),
-        np.empty(n_rows),
+        rows[0],
+        rows[1],
         np.empty((d, n_rows)),
         np.empty((d, d)),
         vectors[0],
@@ -186,57 +170,55 @@ def new_workspace(n_rows: int, d: int, n: int) -> Workspace:
         cone[1],
         cone[2],
         cone[3],
-        cone[4],
-        np.zeros(4),
+        np.zeros(3),
     )
 
 
 @compiled
 def factorise(problem: Problem, a: Array, at: Iterate, work: Workspace, level_is_free: bool) -> bool:
-    """Residuals of the optimality conditions and the Cholesky factor of M; False if M is not definite.
+    """Residuals of the optimality conditions and the Cholesky factor of M; False if that breaks down.
 
-    border       = sum_i w_i (share_above_i - share_below_i) x_i - slope
+    border       = sum_i w_i (h_i alpha_i - h_i beta_i) x_i - slope
     border_scale = s / lam + 4 sum_i w_i^2 h_i alpha_i beta_i
     ball block   = (I + 2 w_1 w_1') / eta^2
+
+    Loops write one array each: only such loops are vectorised.
     """
     Xt, owner, weights = problem.Xt, problem.owner, problem.weights
-    d = Xt.shape[0]
+    d, n = Xt.shape[0], weights.size
     lam, s = at.level[0], at.level[1]
+    above, below = at.parts[:n], at.parts[n:]
+    dual_above, dual_below = at.duals[:n], at.duals[n:]
+    share_above, share_below = work.shares[:n], work.shares[n:]
+    alpha, beta = work.ratios[:n], work.ratios[n:]
+    stiffness, misfit, force, rows = work.stiffness, work.misfit, work.force, work.rows
     gradient, border, M = work.gradient, work.border, work.M
 
-    multiply(Xt, at.delta, work.rows)  # z
-    level_misfit = problem.allowance - s - dot(problem.slope, at.delta)
-    border_scale = s / lam
-    work.row_stiffness[:] = 0.0
-    for i in range(weights.size):
-        k = owner[i]
-        work.inverse_above[i] = 1.0 / at.above[i]
-        work.inverse_below[i] = 1.0 / at.below[i]
-        work.inverse_dual_above[i] = 1.0 / at.dual_above[i]
-        work.inverse_dual_below[i] = 1.0 / at.dual_below[i]
-        alpha = at.above[i] * work.inverse_dual_above[i]
-        beta = at.below[i] * work.inverse_dual_below[i]
-        h = 1.0 / (alpha + beta)
-        work.alpha[i] = alpha
-        work.beta[i] = beta
-        work.stiffness[i] = h
-        work.share_above[i] = h * alpha
-        work.share_below[i] = h * beta
-        work.row_stiffness[k] += h
-        border_scale += 4.0 * weights[i] * weights[i] * (h * alpha) * beta
-        work.misfit[i] = problem.offsets[i] - work.rows[k] - (at.above[i] - at.below[i])
-        level_misfit -= weights[i] * (at.above[i] + at.below[i])
-    work.scalars[0], work.scalars[1] = border_scale, level_misfit
+    for i in range(2 * n):
+        work.inverse_parts[i] = 1.0 / at.parts[i]
+    for i in range(2 * n):
+        work.inverse_duals[i] = 1.0 / at.duals[i]
+    for i in range(2 * n):
+        work.ratios[i] = at.parts[i] * work.inverse_duals[i]
+    for i in range(n):
+        stiffness[i] = 1.0 / (alpha[i] + beta[i])
+    for i in range(n):
+        share_above[i] = stiffness[i] * alpha[i]
+    for i in range(n):
+        share_below[i] = stiffness[i] * beta[i]
+    multiply(Xt, at.delta, rows)
+    gather(owner, rows, force)  # z
+    for i in range(n):
+        misfit[i] = problem.offsets[i] - force[i] - (above[i] - below[i])
 
+    sum_by_owner(owner, stiffness, work.row_stiffness)
     weighted_gram(Xt, work.row_stiffness, work.scaled, M)
-
-    work.rows[:] = 0.0  # sums of the u_i
-    for i in range(weights.size):
-        work.rows[owner[i]] += 0.5 * (at.dual_below[i] - at.dual_above[i])
+    for i in range(n):
+        force[i] = 0.5 * (dual_below[i] - dual_above[i])  # u
+    sum_by_owner(owner, force, rows)
     for j in range(d):
         gradient[j] = a[j] - lam * problem.slope[j]
-    add_transposed(Xt, work.rows, gradient)
-
+    add_transposed(Xt, rows, gradient)
     if problem.ridge > 0.0:
         for j in range(d):
             M[j, j] += 2.0 * problem.ridge
@@ -250,50 +232,78 @@ def factorise(problem: Problem, a: Array, at: Iterate, work: Workspace, level_is
             M[j, j] += 1.0 / (eta * eta)
             gradient[j] += at.dual_ball[1 + j]
     if level_is_free:
-        work.rows[:] = 0.0
-        for i in range(weights.size):
-            work.rows[owner[i]] += weights[i] * (work.share_above[i] - work.share_below[i])
+        border_scale = s / lam
+        level_misfit = problem.allowance - s - dot(problem.slope, at.delta)
+        for i in range(n):
+            border_scale += 4.0 * weights[i] * weights[i] * share_above[i] * beta[i]
+            level_misfit -= weights[i] * (above[i] + below[i])
+        work.scalars[0], work.scalars[1] = border_scale, level_misfit
+        for i in range(n):
+            force[i] = weights[i] * (share_above[i] - share_below[i])
+        sum_by_owner(owner, force, rows)
         for j in range(d):
             border[j] = -problem.slope[j]
-        add_transposed(Xt, work.rows, border)
+        add_transposed(Xt, rows, border)
         add_outer(M, border, 1.0 / border_scale)
     return cholesky(M)
 
 
 @compiled
-def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, level_is_free: bool) -> None:
-    """Newton step towards the products asked for in the workspace (see :mod:`~likeset.support.products`)."""
+def newton_step(
+    problem: Problem,
+    at: Iterate,
+    work: Workspace,
+    step: Iterate,
+    target: float,
+    curvature: float,
+    level_is_free: bool,
+) -> None:
+    """Newton step towards products equal to target.
+
+    With curvature = 1 the products of the step already held in ``step`` (the predictor) are subtracted from
+    the target: Mehrotra's second-order correction. With 0 they are ignored.
+    """
     Xt, owner, weights = problem.Xt, problem.owner, problem.weights
-    d = Xt.shape[0]
+    d, n = Xt.shape[0], weights.size
     has_ball = problem.radius < np.inf
     lam, s = at.level[0], at.level[1]
-    border_scale, level_misfit, eta = work.scalars[0], work.scalars[1], work.scalars[2]
+    border_scale, eta = work.scalars[0], work.scalars[2]
+    share_above, share_below = work.shares[:n], work.shares[n:]
+    aim_above, aim_below = work.aims[:n], work.aims[n:]
+    step_above, step_below = step.duals[:n], step.duals[n:]
+    stiffness, misfit, force, rows = work.stiffness, work.misfit, work.force, work.rows
 
-    # Right-hand sides. 'level_force' drives the level equation, 'rows' the stationarity equation.
-    slack_aim = work.scalars[3] / lam - s
-    level_force = slack_aim - level_misfit
-    work.rows[:] = 0.0
-    for i in range(weights.size):
-        above = work.product_above[i] * work.inverse_dual_above[i] - at.above[i]
-        below = work.product_below[i] * work.inverse_dual_below[i] - at.below[i]
-        work.aim_above[i] = above
-        work.aim_below[i] = below
-        high, low = work.share_above[i], work.share_below[i]
-        work.rows[owner[i]] += work.stiffness[i] * (work.misfit[i] - above + below)
-        level_force += weights[i] * (2.0 * (low * above + high * below) + (high - low) * work.misfit[i])
-
+    # Right-hand side.
+    for i in range(2 * n):
+        product = target - curvature * step.parts[i] * step.duals[i]
+        work.aims[i] = product * work.inverse_duals[i] - at.parts[i]
+    for i in range(n):
+        force[i] = stiffness[i] * (misfit[i] - aim_above[i] + aim_below[i])
+    sum_by_owner(owner, force, rows)
     for j in range(d):
         step.delta[j] = work.gradient[j]
-    add_transposed(Xt, work.rows, step.delta)
+    add_transposed(Xt, rows, step.delta)
     if has_ball:
-        work.cone_a[:] = work.cone_product
-        cone_divide(work.cone_dual, work.cone_a)
-        unscale(work.cone_point, eta, work.cone_a, work.cone_b)
+        aim, other = work.cone_a, work.cone_b
+        unscale(work.cone_point, eta, step.ball, aim)
+        scale(work.cone_point, eta, step.dual_ball, other)
+        jordan_product(aim, other)
+        for j in range(d + 1):
+            aim[j] *= -curvature
+        aim[0] += target
+        cone_divide(work.cone_dual, aim)
+        unscale(work.cone_point, eta, aim, other)
         for j in range(d):
-            step.delta[j] += work.cone_b[1 + j] - at.dual_ball[1 + j]
+            step.delta[j] += other[1 + j] - at.dual_ball[1 + j]
+    slack_aim = (target - curvature * step.level[0] * step.level[1]) / lam - s
+    level_force = slack_aim - work.scalars[1]
     if level_is_free:
+        for i in range(n):
+            level_force += 2.0 * weights[i] * (share_below[i] * aim_above[i] + share_above[i] * aim_below[i])
+            level_force += weights[i] * (share_above[i] - share_below[i]) * misfit[i]
         for j in range(d):
             step.delta[j] += work.border[j] * (level_force / border_scale)
+
     cholesky_solve(work.M, step.delta)
 
     # Back-substitution.
@@ -302,15 +312,16 @@ def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, l
         lam_step = (level_force - dot(work.border, step.delta)) / border_scale
         step.level[0] = lam_step
         step.level[1] = slack_aim - s / lam * lam_step
-    multiply(Xt, step.delta, work.rows)
-    for i in range(weights.size):
-        above, below = work.aim_above[i], work.aim_below[i]
-        free = work.stiffness[i] * (work.misfit[i] - above + below - work.rows[owner[i]])
-        pull = 2.0 * weights[i] * lam_step
-        step.dual_above[i] = work.share_below[i] * pull - free
-        step.dual_below[i] = work.share_above[i] * pull + free
-        step.above[i] = above - work.alpha[i] * step.dual_above[i]
-        step.below[i] = below - work.beta[i] * step.dual_below[i]
+    multiply(Xt, step.delta, rows)
+    gather(owner, rows, step_above)
+    for i in range(n):
+        force[i] -= stiffness[i] * step_above[i]
+    for i in range(n):
+        step_above[i] = 2.0 * lam_step * weights[i] * share_below[i] - force[i]
+    for i in range(n):
+        step_below[i] = 2.0 * lam_step * weights[i] * share_above[i] + force[i]
+    for i in range(2 * n):
+        step.parts[i] = work.aims[i] - work.ratios[i] * step.duals[i]
     if has_ball:
         step.ball[0] = 0.0
         step.ball[1:] = step.delta
