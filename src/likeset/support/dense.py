@@ -15,6 +15,13 @@ LOST_PIVOT = 1e-15  # relative to the diagonal
 
 
 @compiled
+def copy(v: Array, out: Array) -> None:
+    """Copy v to out; ``out[:] = v`` would allocate memory in case the two overlap."""
+    for i in range(v.size):
+        out[i] = v[i]
+
+
+@compiled
 def dot(u: Array, v: Array) -> float:
     """The inner product u'v."""
     total = 0.0
@@ -97,14 +104,15 @@ def add_outer(M: Array, v: Array, scale: float) -> None:
 
 
 @compiled
-def cholesky(M: Array) -> bool:
+def cholesky(M: Array, diagonal: Array) -> bool:
     """Overwrite the upper triangle of M by U with U'U = M; False if M has a diagonal that is not positive.
 
     Four rows of U are finished, then subtracted from all later rows in one pass. A pivot lost in rounding
-    errors is replaced by a huge one: solutions then do not move in that direction.
+    errors is replaced by a huge one: solutions then do not move in that direction. ``diagonal`` is scratch.
     """
     d = M.shape[0]
-    diagonal = np.diag(M).copy()
+    for i in range(d):
+        diagonal[i] = M[i, i]
     for top in range(0, d, 4):
         end = min(top + 4, d)
         for i in range(top, end):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from likeset.support.ball_cone import boundary_step
-from likeset.support.dense import add_transposed, compiled, dot, gather, multiply, sum_by_owner
+from likeset.support.dense import add_transposed, compiled, copy, dot, gather, multiply, sum_by_owner
 from likeset.support.primal_dual import (
     Iterate,
     Problem,
@@ -274,7 +274,7 @@ def start_support(problem: Problem, a: Array, at: Iterate, step: Iterate, work: 
     Multiplying all multipliers by a factor keeps the centre central; the factor is chosen such that a full
     Newton step for the direction a goes FIRST_STEP of the way to the boundary. It is then dual feasible.
     """
-    work.gradient[:] = a
+    copy(a, work.gradient)
     newton_step(problem, at, work, step, mu, 0.0, True)
     length = FIRST_STEP * longest_step(problem, at, work, step, True)
     move(at, step, length)

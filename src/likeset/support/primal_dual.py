@@ -40,6 +40,7 @@ from likeset.support.dense import (
     cholesky,
     cholesky_solve,
     compiled,
+    copy,
     dot,
     gather,
     multiply,
@@ -104,6 +105,7 @@ class Workspace(NamedTuple):
     M           the Newton matrix, then its Cholesky factor
     border      column of lam
     gradient    stationarity residual
+    diagonal    scratch of length d
     cone_...    scaling point w of the ball's cone, W y, and scratch
     scalars     [border_scale, level misfit, eta]
     """
@@ -122,6 +124,7 @@ class Workspace(NamedTuple):
     M: Array
     border: Array
     gradient: Array
+    diagonal: Array
     cone_point: Array
     cone_dual: Array
     cone_a: Array
@@ -138,19 +141,19 @@ def new_iterate(d: int, n: int) -> Iterate:
 @compiled
 def copy_iterate(source: Iterate, target: Iterate) -> None:
     """Copy all variables of an iterate."""
-    target.delta[:] = source.delta
-    target.parts[:] = source.parts
-    target.duals[:] = source.duals
-    target.ball[:] = source.ball
-    target.dual_ball[:] = source.dual_ball
-    target.level[:] = source.level
+    copy(source.delta, target.delta)
+    copy(source.parts, target.parts)
+    copy(source.duals, target.duals)
+    copy(source.ball, target.ball)
+    copy(source.dual_ball, target.dual_ball)
+    copy(source.level, target.level)
 
 
 @compiled
 def new_workspace(n_rows: int, d: int, n: int) -> Workspace:
     """Scratch memory for n_rows covariates, dimension d and n points."""
     pairs, points, rows = np.empty((5, 2 * n)), np.empty((3, n)), np.empty((2, n_rows))
-    vectors, cone = np.empty((2, d)), np.empty((4, d + 1))
+    vectors, cone = np.empty((3, d)), np.empty((4, d + 1))
     return Workspace(
         pairs[0],
         pairs[1],
@@ -166,6 +169,7 @@ def new_workspace(n_rows: int, d: int, n: int) -> Workspace:
         np.empty((d, d)),
         vectors[0],
         vectors[1],
+        vectors[2],
         cone[0],
         cone[1],
         cone[2],
@@ -245,7 +249,7 @@ def factorise(problem: Problem, a: Array, at: Iterate, work: Workspace, level_is
             border[j] = -problem.slope[j]
         add_transposed(Xt, rows, border)
         add_outer(M, border, 1.0 / border_scale)
-    return cholesky(M)
+    return cholesky(M, work.diagonal)
 
 
 @compiled
@@ -280,8 +284,7 @@ def newton_step(
     for i in range(n):
         force[i] = stiffness[i] * (misfit[i] - aim_above[i] + aim_below[i])
     sum_by_owner(owner, force, rows)
-    for j in range(d):
-        step.delta[j] = work.gradient[j]
+    copy(work.gradient, step.delta)
     add_transposed(Xt, rows, step.delta)
     if has_ball:
         aim, other = work.cone_a, work.cone_b
@@ -324,7 +327,8 @@ def newton_step(
         step.parts[i] = work.aims[i] - work.ratios[i] * step.duals[i]
     if has_ball:
         step.ball[0] = 0.0
-        step.ball[1:] = step.delta
+        for j in range(d):
+            step.ball[1 + j] = step.delta[j]
         unscale(work.cone_point, eta, step.ball, work.cone_b)
         for j in range(d + 1):
             work.cone_a[j] -= work.cone_b[j]
