@@ -240,7 +240,7 @@ def test_model_maximisers_satisfy_both_constraints() -> None:
         e, e2 = 10 ** rng.uniform(-3, 2), 10 ** rng.uniform(-3, 2)
         a = rng.standard_normal((1, 3))
         delta = np.empty((1, 3))
-        model_maximisers(a, h, g, theta, e, e2, 0.01, delta)
+        model_maximisers(a, h, g, theta, e, e2, 1.0, 1.0, 0.01, delta)
         likelihood = (delta @ g + 0.5 * delta**2 @ h)[0] / e
         ball = (2 * delta @ theta + np.sum(delta**2, axis=1))[0] / e2
         assert max(likelihood, ball) == pytest.approx(1.0, abs=0.02)

@@ -32,13 +32,14 @@ from likeset.persistence import load
 from likeset.predictors import FTRL, VAW, Aggregate, Fixed, Mixture, PlugIn
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet, Support
-from likeset.spaces import Embedded, Linear
+from likeset.spaces import RKHS, Embedded, Linear
 from likeset.weights import BiasWeighting, Unweighted
 
 __version__ = "0.1.0"
 
 __all__ = [
     "FTRL",
+    "RKHS",
     "VAW",
     "Aggregate",
     "Bernoulli",

@@ -35,7 +35,7 @@ def _version_option(
 
 @app.command()
 def tour(
-    out: Annotated[Path, typer.Option(help="Folder for the picture and the saved sequence.")] = Path("out"),
+    out: Annotated[Path, typer.Option(help="Folder for the pictures and the saved sequence.")] = Path("out"),
     observations: Annotated[int, typer.Option(min=10, max=100_000, help="How many counts to watch.")] = 400,
     alpha: Annotated[
         float, typer.Option(help="Error level: the set misses the truth, ever, at most this often.")
@@ -45,9 +45,9 @@ def tour(
     """Watch a Poisson model learn: intervals that may be looked at after every single count.
 
     Simulates counts with mean exp(x'theta), prints the interval of each coefficient as it shrinks, draws it, and saves
-    the sequence so that it can be continued.
+    the sequence so that it can be continued. Two more pictures: sets in the plane, and a band over functions.
     """
-    from likeset.tour import Step, draw, walk
+    from likeset.tour import Step, draw, draw_band, draw_sets, walk
 
     out.mkdir(parents=True, exist_ok=True)
     steps: list[Step] = []
@@ -69,8 +69,10 @@ def tour(
 
     picture, saved = out / "tour.png", out / "tour.likeset"
     draw(steps, theta, alpha, picture)
+    draw_sets(seed, out / "sets.png")
+    draw_band(seed, out / "band.png")
     sequence.save(saved)
-    console.print(f"Picture: {picture}\nSaved:   {saved}   (continue with likeset.load)")
+    console.print(f"Pictures: {picture}, sets.png, band.png\nSaved:    {saved}   (continue with likeset.load)")
 
 
 @app.command()

@@ -131,7 +131,10 @@ def describe(piece: Any) -> dict[str, Any]:
     if isinstance(piece, Aggregate):
         members = [describe(p) for p in piece.predictors]
         return {"own": name} if any("own" in m for m in members) else {"type": name, "members": members}
-    return {"type": name, "settings": {k: "inf" if v == math.inf else v for k, v in piece.settings().items()}}
+    settings = piece.settings()
+    if settings is None:
+        return {"own": name}
+    return {"type": name, "settings": {k: "inf" if v == math.inf else v for k, v in settings.items()}}
 
 
 def _piece(role: str, description: dict[str, Any], own: Any) -> Any:
@@ -151,7 +154,8 @@ def _piece(role: str, description: dict[str, Any], own: Any) -> Any:
     cls = _CLASSES[description["type"]]
     if "members" in description:
         return cls(*(_piece(role, member, None) for member in description["members"]))
-    return cls(**{k: math.inf if v == "inf" else v for k, v in description["settings"].items()})
+    settings = {k: math.inf if v == "inf" else v for k, v in description["settings"].items()}
+    return cls.from_settings(settings) if hasattr(cls, "from_settings") else cls(**settings)
 
 
 def _state_of(running_piece: Any) -> dict[str, Array]:

@@ -18,13 +18,17 @@ from likeset import support
 from likeset.arguments import positive_integer, real_array, real_number
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
 from likeset.merged import with_columns
+from likeset.peaks import Peak, maximise_upper
 from likeset.spaces.base import Basis, Space
+from likeset.spaces.linear import Linear
 from likeset.support import PreparedSet
 from likeset.support.evaluate import reweighted, term_values
 from likeset.support.terms import Array, LevelSet, Solution, Terms
 from likeset.support.threads import SingleThreadedBlas
 
 _ROUNDING = 64 * np.finfo(np.float64).eps
+_GRADIENT_STEP = 1e-5
+_IN_SPAN = 4e-7  # share of a direction's length outside the span that is bounded rather than solved for
 
 
 @dataclass(frozen=True)
@@ -102,17 +106,19 @@ class LikelihoodSet:
 
     def upper(self, X: Any) -> Array:
         """Largest x'theta over the set for every row x of X, rounded outward."""
-        return self._maximise(self.space.covariates(X, "X"))[0].upper
+        return self._maximise(*self._directions(X)).upper
 
     def lower(self, X: Any) -> Array:
         """Smallest x'theta over the set for every row x of X, rounded outward."""
-        return -self._maximise(-self.space.covariates(X, "X"))[0].upper
+        inside, outside = self._directions(X)
+        return -self._maximise(-inside, outside).upper
 
     def interval(self, X: Any) -> tuple[Array, Array]:
         """(lower, upper) for every row of X."""
-        x = self.space.covariates(X, "X")
-        both = self._maximise(np.concatenate([x, -x]))[0].upper
-        return -both[len(x) :], both[: len(x)]
+        inside, outside = self._directions(X)
+        n = len(inside)
+        both = self._maximise(np.concatenate([inside, -inside]), np.concatenate([outside, outside])).upper
+        return -both[n:], both[:n]
 
     def support(self, X: Any, *, covariate_weights: Any = None, level: float | None = None) -> Support:
         """Maxima of x'theta with maximisers and certified gap.
@@ -124,9 +130,34 @@ class LikelihoodSet:
         x = self.space.covariates(X, "X")
         plain = covariate_weights is None and level is None
         asked = self if plain else self._with_weights(covariate_weights, level)
-        solution, outside = asked._maximise(x)
-        r = self._basis.dimension
-        return Support(solution.values, self._basis.lift(solution.points[:, :r], outside, x), solution.upper)
+        solution = asked._maximise(*self._basis.coordinates(x))
+        return Support(solution.values, self._basis.lift(*_parts(solution), x), solution.upper)
+
+    def upper_gradient(self, X: Any) -> tuple[Array, Array]:
+        """``upper`` and its gradient in x, one row per row of X, by the envelope theorem.
+
+        The maximiser is differentiated by central differences; the gradient is meaningful where the kernel is
+        differentiable. Not for spaces with a finite domain.
+        """
+        if getattr(self.space, "domain", None) is not None:
+            raise InvalidArgumentError(
+                "space", self.space, "has a finite domain", "ask upper(domain), or leave the domain out"
+            )
+        x = self.space.covariates(X, "X")
+        solution = self._maximise(*self._basis.coordinates(x))
+        inside, outside = _parts(solution)
+        gradient = np.empty_like(x)
+        for j in range(x.shape[1]):
+            step = np.zeros_like(x)
+            step[:, j] = _GRADIENT_STEP * (1.0 + np.abs(x[:, j]))
+            above = self._basis.evaluate(inside, outside, x, x + step)
+            below = self._basis.evaluate(inside, outside, x, x - step)
+            gradient[:, j] = (above - below) / (2 * step[:, j])
+        return solution.upper, gradient
+
+    def maximize_upper(self, bounds: Any, starts: int = 8, seed: int = 0) -> Peak:
+        """The covariate in a box with the highest upper bound, by multi-start; ``bounds`` holds (low, high) pairs."""
+        return maximise_upper(self, bounds, starts, seed)
 
     def bounding_box(self) -> tuple[Array, Array]:
         """(lower, upper) of every coordinate of theta (finite-dimensional spaces)."""
@@ -176,29 +207,42 @@ class LikelihoodSet:
     def _losses(self, coordinates: Array) -> Array:
         return term_values(self._terms, coordinates @ self._coordinates.T)
 
-    def _maximise(self, x: Array) -> tuple[Solution, Array]:
-        """Solutions in coordinates of the basis, and the maximisers' components outside the span."""
+    def _directions(self, X: Any) -> tuple[Array, Array]:
+        with SingleThreadedBlas():
+            return self._basis.coordinates(self.space.covariates(X, "X"))
+
+    def _maximise(self, inside: Array, outside: Array) -> Solution:
+        """Maxima for directions given by coordinates in the basis and length outside the span.
+
+        Points get one more coordinate, their component along the direction's part outside the span.
+        """
         if not self._convex:
             raise NotConvexError(
                 "exact extrema need a negative log-density that is convex in z, and this family's is not; "
                 "contains() and log_ratio() work for any family."
             )
-        inside, outside = self._basis.coordinates(x)
         if self._whole_ball:
             return self._maximise_over_ball(inside, outside)
-        leaves_span = bool(outside.any())
+        lengths = np.hypot(np.linalg.norm(inside, axis=1), outside)
+        leaves_span = bool(np.any(outside > _IN_SPAN * lengths))
         with SingleThreadedBlas():
             prepared = self._prepared_padded if leaves_span else self._prepared
             if prepared.status == "empty":
                 raise EmptySetError(self.alpha)
-            solution = prepared.solve(np.column_stack([inside, outside]) if leaves_span else inside)
-        return solution, solution.points[:, -1] if leaves_span else np.zeros(len(x))
+            if leaves_span:
+                return prepared.solve(np.column_stack([inside, outside]))
+            solution = prepared.solve(inside)
+        # What sticks out of the span by rounding only can add at most its length times the bound.
+        spill = np.zeros(len(inside))
+        np.multiply(self.space.bound, outside, out=spill, where=outside > 0)
+        points = np.column_stack([solution.points, np.zeros(len(inside))])
+        return Solution(solution.values, points, solution.upper + spill)
 
-    def _maximise_over_ball(self, inside: Array, outside: Array) -> tuple[Solution, Array]:
-        lengths = np.hypot(np.linalg.norm(inside, axis=1), outside)
-        upper = self.space.bound * lengths * (1 + _ROUNDING)
+    def _maximise_over_ball(self, inside: Array, outside: Array) -> Solution:
+        directions = np.column_stack([inside, outside])
+        lengths = np.linalg.norm(directions, axis=1)
         step = (self.space.bound if np.isfinite(self.space.bound) else 0.0) / lengths
-        return Solution(step * lengths**2, step[:, None] * inside, upper), step * outside
+        return Solution(step * lengths**2, step[:, None] * directions, self.space.bound * lengths * (1 + _ROUNDING))
 
     @cached_property
     def _prepared(self) -> PreparedSet:
@@ -234,10 +278,9 @@ class LikelihoodSet:
         return _Reweighted(self, gains, reweighted(self._terms, weights), c)
 
     def _plain_dimension(self, what: str) -> int:
-        dim = getattr(self.space, "dim", None)
-        if dim is None:
+        if not isinstance(self.space, Linear):
             raise InvalidArgumentError("space", self.space, f"has no {what}", "use a finite-dimensional Linear space")
-        return int(dim)
+        return self.space.dim
 
     def _shoot(self, start: Array, rays: Array) -> Array:
         """Where the rays from an inner point leave the set: bisection on a convex function along each ray."""
@@ -268,3 +311,8 @@ class _Reweighted(LikelihoodSet):
 def _like(theta: Any, answers: NDArray[Any]) -> Any:
     """A plain number or bool for a single parameter, an array for rows of parameters."""
     return answers[0].item() if len(answers) == 1 and np.ndim(theta) < 2 else answers
+
+
+def _parts(solution: Solution) -> tuple[Array, Array]:
+    """Coordinates of the maximisers in the basis, and their component outside the span."""
+    return solution.points[:, :-1], solution.points[:, -1]

@@ -1,4 +1,4 @@
-"""A short tour of the engine: a Poisson model watched count by count."""
+"""A short tour of the engine: a Poisson model watched count by count, sets in the plane, a band over functions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from likeset.families import Poisson
+from likeset.families import Family, Gaussian, Laplace, Poisson
 from likeset.sequence import ConfidenceSequence
-from likeset.spaces import Linear
+from likeset.spaces import RKHS, Linear
 from likeset.support.terms import Array
 
 THETA = np.array([1.0, -0.6])
@@ -70,5 +70,52 @@ def draw(steps: list[Step], theta: Array, alpha: float, path: Path) -> None:
         axis.set_ylabel(f"theta[{i}]")
     axes[0].legend(frameon=False, fontsize=8, loc="lower right")
     figure.suptitle("Poisson counts, covariates chosen adaptively", fontsize=11)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def draw_sets(seed: int, path: Path) -> None:
+    """Sets in the plane at two sample sizes, for Gaussian and Laplace noise: they inherit the likelihood's shape."""
+    import matplotlib.pyplot as plt
+
+    from likeset.plots import plot_sets
+
+    truth = np.array([0.6, 0.4])
+    families: tuple[tuple[str, Family], ...] = (("Gaussian", Gaussian(0.5)), ("Laplace", Laplace(0.5)))
+    figure, axes = plt.subplots(1, 2, figsize=(8.6, 4.2), constrained_layout=True)
+    for axis, (name, family) in zip(axes, families, strict=True):
+        rng = np.random.default_rng(seed)
+        sequence = ConfidenceSequence(family, Linear(dim=2, bound=1.5), alpha=0.1)
+        snapshots = []
+        for n in (6, 24):
+            X = rng.normal(size=(n - sequence.n_observations, 2))
+            sequence.update(X, family.sample(X @ truth, rng))
+            snapshots.append(sequence.set)
+        plot_sets(snapshots, truth=truth, axes=axis).set_title(f"{name} noise", fontsize=10)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def draw_band(seed: int, path: Path, rounds: int = 25) -> None:
+    """A band over functions in an optimistic search for the maximum: the next query is where the band is highest."""
+    import matplotlib.pyplot as plt
+    from sklearn.gaussian_process.kernels import RBF
+
+    from likeset.plots import plot_band
+
+    domain = np.linspace(0, 1.2, 121)
+    truth = -(1.4 - 3 * domain) * np.sin(18 * domain)
+    family = Gaussian(0.15)
+    sequence = ConfidenceSequence(family, RKHS(RBF(0.06), bound=4.5, domain=domain), alpha=0.1)
+    rng = np.random.default_rng(seed)
+    for _ in range(rounds):
+        best = int(np.argmax(sequence.set.upper(domain)))
+        sequence.update(domain[best], family.sample(truth[best : best + 1], rng))
+    figure, axis = plt.subplots(figsize=(8, 3.8), constrained_layout=True)
+    snapshot = sequence.set
+    query = float(domain[int(np.argmax(snapshot.upper(domain)))])
+    data = (sequence.ledger.x.rows, sequence.ledger.y.rows)
+    plot_band(snapshot, domain, data=data, truth=truth, next_query=query, axes=axis)
+    axis.set_title(f"Gaussian noise, squared-exponential kernel, {rounds} optimistic queries", fontsize=10)
     figure.savefig(path, dpi=150)
     plt.close(figure)

@@ -2,8 +2,9 @@
 
 from likeset.spaces.base import Basis, Embedded, Space
 from likeset.spaces.linear import Linear
+from likeset.spaces.rkhs import RKHS
 
-SPACES = (Linear,)
+SPACES = (Linear, RKHS)
 """Every built-in space; found here by saving and by the checks."""
 
-__all__ = ["SPACES", "Basis", "Embedded", "Linear", "Space"]
+__all__ = ["RKHS", "SPACES", "Basis", "Embedded", "Linear", "Space"]

@@ -55,6 +55,10 @@ class Basis(Protocol):
         """Parameters from coordinates, plus ``outside`` times the unit vector of x's part outside the span."""
         ...
 
+    def evaluate(self, coordinates: Array, outside: Array, x: Array, at: Array) -> Array:
+        """Row by row, z at the covariate ``at`` of the parameter that ``lift`` would return."""
+        ...
+
     def state(self) -> dict[str, Array]:
         """Everything needed to rebuild it bit for bit."""
         ...
@@ -83,6 +87,6 @@ class Space(Protocol):
         """The basis whose ``state`` this is."""
         ...
 
-    def settings(self) -> dict[str, float]:
-        """Constructor arguments, for saving."""
+    def settings(self) -> dict[str, Any] | None:
+        """Constructor arguments, for saving; None if they cannot be written down."""
         ...

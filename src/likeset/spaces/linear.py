@@ -63,6 +63,10 @@ class LinearBasis:
             theta = theta + scale[:, None] * residual
         return theta
 
+    def evaluate(self, coordinates: Array, outside: Array, x: Array, at: Array) -> Array:
+        """at'theta, row by row."""
+        return np.einsum("ij,ij->i", self.lift(coordinates, outside, x), at)
+
     def state(self) -> dict[str, Array]:
         """The basis vectors."""
         return {"vectors": self.vectors}
@@ -87,7 +91,7 @@ class Linear:
     def __repr__(self) -> str:
         return f"Linear(dim={self.dim}, bound={self.bound:g})"
 
-    def settings(self) -> dict[str, float]:
+    def settings(self) -> dict[str, Any]:
         """Constructor arguments."""
         return {"dim": self.dim, "bound": self.bound}
 

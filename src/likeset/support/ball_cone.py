@@ -1,7 +1,7 @@
 r"""The ball |theta| <= radius as a second-order cone: (radius, theta) in { (v_0, v_1) : v_0 >= |v_1| }.
 
-Vectors of the cone are stored as one array [v_0, v_1...]. The Nesterov-Todd scaling of a primal vector v
-and a dual vector y is the symmetric W with W y = W^{-1} v,
+Vectors of the cone are columns of arrays (1 + d, lanes), v_0 first. The Nesterov-Todd scaling of a primal
+vector v and a dual vector y is the symmetric W with W y = W^{-1} v,
 
     W = eta [ w_0, w_1' ; w_1, I + w_1 w_1' / (1 + w_0) ],      w_0^2 - |w_1|^2 = 1,
 
@@ -20,89 +20,89 @@ SMALLEST = 1e-290  # keeps cone norms positive when rounding puts a vector on th
 
 
 @compiled
-def cone_square(v: Array) -> float:
-    """The squared cone norm v_0^2 - |v_1|^2, as a product to lose less near the boundary."""
-    total = 0.0
-    for j in range(1, v.size):
-        total += v[j] * v[j]
-    size = np.sqrt(total)
-    return float((v[0] - size) * (v[0] + size))
+def tail_product(p: Array, q: Array) -> Array:
+    """p_1'q_1 in every lane."""
+    out = np.zeros(p.shape[1])
+    for j in range(1, p.shape[0]):
+        for m in range(out.size):
+            out[m] += p[j, m] * q[j, m]
+    return out
 
 
 @compiled
-def boundary_step(v: Array, step: Array) -> float:
-    """Largest alpha >= 0 with v + alpha step in the cone: the first root of a quadratic (inf if none)."""
-    constant = max(cone_square(v), 0.0)
-    linear = v[0] * step[0]
-    quadratic = step[0] * step[0]
-    for j in range(1, v.size):
-        linear -= v[j] * step[j]
-        quadratic -= step[j] * step[j]
-    discriminant = linear * linear - quadratic * constant
-    if discriminant < 0.0:
-        return np.inf
-    denominator = np.sqrt(discriminant) - linear
-    return constant / denominator if denominator > 0.0 else np.inf
+def cone_square(v: Array) -> Array:
+    """The squared cone norm v_0^2 - |v_1|^2, as a product to lose less near the boundary; at least SMALLEST."""
+    out = tail_product(v, v)
+    for m in range(out.size):
+        size = np.sqrt(out[m])
+        out[m] = max((v[0, m] - size) * (v[0, m] + size), SMALLEST)
+    return out
 
 
 @compiled
-def scaling_point(v: Array, y: Array, w: Array) -> float:
-    """Fill w with the unit scaling point of primal v and dual y; returns eta."""
-    v_norm = np.sqrt(max(cone_square(v), SMALLEST))
-    y_norm = np.sqrt(max(cone_square(y), SMALLEST))
-    w[0] = v[0] / v_norm + y[0] / y_norm
-    for j in range(1, v.size):
-        w[j] = v[j] / v_norm - y[j] / y_norm
-    w_norm = np.sqrt(max(cone_square(w), SMALLEST))
-    for j in range(w.size):
-        w[j] /= w_norm
-    return float(np.sqrt(v_norm / y_norm))
+def boundary_rate(v: Array, step: Array) -> Array:
+    """1 / alpha for the largest alpha with v + alpha step in the cone: from the first root of a quadratic."""
+    constant, linear, quadratic = cone_square(v), tail_product(v, step), tail_product(step, step)
+    for m in range(constant.size):
+        b = v[0, m] * step[0, m] - linear[m]
+        discriminant = b * b - (step[0, m] ** 2 - quadratic[m]) * constant[m]
+        constant[m] = (np.sqrt(max(discriminant, 0.0)) - b) / constant[m] if discriminant >= 0.0 else 0.0
+    return constant
 
 
 @compiled
-def scale(w: Array, eta: float, v: Array, out: Array) -> None:
-    """Set out = W v; out may be v itself."""
-    inner = 0.0
-    for j in range(1, v.size):
-        inner += w[j] * v[j]
-    head = v[0]
-    shift = head + inner / (1.0 + w[0])
-    out[0] = eta * (w[0] * head + inner)
-    for j in range(1, v.size):
-        out[j] = eta * (v[j] + shift * w[j])
+def scaling_point(v: Array, y: Array, w: Array, eta: Array) -> None:
+    """Fill w with the unit scaling point of primal v and dual y, and eta."""
+    v_square, y_square = cone_square(v), cone_square(y)
+    for m in range(eta.size):
+        eta[m] = (v_square[m] / y_square[m]) ** 0.25
+        v_square[m] = 1.0 / np.sqrt(v_square[m])
+        y_square[m] = 1.0 / np.sqrt(y_square[m])
+    for m in range(eta.size):
+        w[0, m] = v[0, m] * v_square[m] + y[0, m] * y_square[m]
+    for j in range(1, v.shape[0]):
+        for m in range(eta.size):
+            w[j, m] = v[j, m] * v_square[m] - y[j, m] * y_square[m]
+    w_square = cone_square(w)
+    for m in range(eta.size):
+        w_square[m] = 1.0 / np.sqrt(w_square[m])
+    for j in range(v.shape[0]):
+        for m in range(eta.size):
+            w[j, m] *= w_square[m]
 
 
 @compiled
-def unscale(w: Array, eta: float, v: Array, out: Array) -> None:
-    """Set out = W^{-1} v; out may be v itself."""
-    inner = 0.0
-    for j in range(1, v.size):
-        inner += w[j] * v[j]
-    head = v[0]
-    shift = inner / (1.0 + w[0]) - head
-    out[0] = (w[0] * head - inner) / eta
-    for j in range(1, v.size):
-        out[j] = (v[j] + shift * w[j]) / eta
+def scale(w: Array, eta: Array, sign: float, v: Array, out: Array) -> None:
+    """Set out = W v for sign = 1; for sign = -1 and 1 / eta in place of eta, out = W^{-1} v. out may be v."""
+    shift = tail_product(w, v)
+    for m in range(eta.size):
+        inner, head = sign * shift[m], v[0, m]
+        shift[m] = eta[m] * (sign * head + shift[m] / (1.0 + w[0, m]))
+        out[0, m] = eta[m] * (w[0, m] * head + inner)
+    for j in range(1, v.shape[0]):
+        for m in range(eta.size):
+            out[j, m] = eta[m] * v[j, m] + shift[m] * w[j, m]
 
 
 @compiled
 def cone_divide(scaled: Array, v: Array) -> None:
     """Overwrite v by the x with  scaled o x = v."""
-    inner = 0.0
-    for j in range(1, v.size):
-        inner += scaled[j] * v[j]
-    head = (scaled[0] * v[0] - inner) / max(cone_square(scaled), SMALLEST)
-    v[0] = head
-    for j in range(1, v.size):
-        v[j] = (v[j] - head * scaled[j]) / scaled[0]
+    head, square = tail_product(scaled, v), cone_square(scaled)
+    for m in range(head.size):
+        head[m] = (scaled[0, m] * v[0, m] - head[m]) / square[m]
+        v[0, m] = head[m]
+        square[m] = 1.0 / scaled[0, m]
+    for j in range(1, v.shape[0]):
+        for m in range(head.size):
+            v[j, m] = (v[j, m] - head[m] * scaled[j, m]) * square[m]
 
 
 @compiled
 def jordan_product(p: Array, q: Array) -> None:
     """Overwrite p by  p o q = (p'q, p_0 q_1 + q_0 p_1)."""
-    total = 0.0
-    for j in range(p.size):
-        total += p[j] * q[j]
-    for j in range(1, p.size):
-        p[j] = p[0] * q[j] + q[0] * p[j]
-    p[0] = total
+    total = tail_product(p, q)
+    for j in range(1, p.shape[0]):
+        for m in range(total.size):
+            p[j, m] = p[0, m] * q[j, m] + q[0, m] * p[j, m]
+    for m in range(total.size):
+        p[0, m] = p[0, m] * q[0, m] + total[m]

@@ -1,4 +1,9 @@
-"""Small dense linear algebra for compiled loops, where a library call costs more than the arithmetic."""
+"""Small dense linear algebra on lanes: many problems of one shape side by side.
+
+An array (..., lanes) holds one entry of every problem in its last axis. The innermost loop then does the same
+arithmetic for all of them and compiles to vector instructions, which loops over one matrix of size 10 or 30
+hardly do, and the cost of calls and loops is shared.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +20,8 @@ LOST_PIVOT = 1e-15  # relative to the diagonal
 
 
 @compiled
-def copy(v: Array, out: Array) -> None:
-    """Copy v to out; ``out[:] = v`` would allocate memory in case the two overlap."""
-    for i in range(v.size):
-        out[i] = v[i]
-
-
-@compiled
 def dot(u: Array, v: Array) -> float:
-    """The inner product u'v."""
+    """The inner product u'v of two vectors."""
     total = 0.0
     for i in range(u.size):
         total += u[i] * v[i]
@@ -31,40 +29,33 @@ def dot(u: Array, v: Array) -> float:
 
 
 @compiled
-def multiply(Xt: Array, v: Array, out: Array) -> None:
-    """Set out = X v, given X' with contiguous rows."""
-    out[:] = 0.0
-    for j in range(Xt.shape[0]):
-        row, factor = Xt[j], v[j]
-        for k in range(row.size):
-            out[k] += factor * row[k]
-
-
-@compiled
-def add_transposed(Xt: Array, v: Array, out: Array) -> None:
-    """Add X'v to out."""
-    for j in range(Xt.shape[0]):
-        out[j] += dot(Xt[j], v)
+def copy(source: Array, out: Array) -> None:
+    """Copy a matrix; ``out[:] = source`` would allocate memory in case the two overlap."""
+    for i in range(source.shape[0]):
+        for m in range(source.shape[1]):
+            out[i, m] = source[i, m]
 
 
 @compiled
 def gather(owner: IntArray, values: Array, out: Array) -> None:
-    """Set out[i] = values[owner[i]]."""
+    """Set out[i] = values[owner[i]], row by row."""
     for i in range(owner.size):
-        out[i] = values[owner[i]]
+        for m in range(values.shape[1]):
+            out[i, m] = values[owner[i], m]
 
 
 @compiled
 def sum_by_owner(owner: IntArray, values: Array, out: Array) -> None:
-    """Set out[k] to the sum of the values[i] with owner[i] = k."""
-    out[:] = 0.0
+    """Set out[k] to the sum of the rows values[i] with owner[i] = k."""
+    out[:, :] = 0.0
     for i in range(owner.size):
-        out[owner[i]] += values[i]
+        for m in range(values.shape[1]):
+            out[owner[i], m] += values[i, m]
 
 
 @compiled
 def weighted_gram(Xt: Array, h: Array, scaled: Array, M: Array) -> None:
-    """Set the upper triangle of M to that of X' diag(h) X; ``scaled`` is scratch of the shape of X'.
+    """Set the upper triangle of M to that of X' diag(h) X (no lanes); ``scaled`` is scratch of the shape of X'.
 
     Blocks of 2 x 4 entries of M are accumulated in registers: each number loaded is used several times.
     """
@@ -95,59 +86,54 @@ def weighted_gram(Xt: Array, h: Array, scaled: Array, M: Array) -> None:
 
 
 @compiled
-def add_outer(M: Array, v: Array, scale: float) -> None:
-    """Add scale * v v' to the upper triangle of M."""
-    for i in range(v.size):
-        factor = scale * v[i]
-        for j in range(i, v.size):
-            M[i, j] += factor * v[j]
+def cholesky(M: Array, inverse: Array) -> None:
+    """Overwrite the upper triangles of M (d, d, lanes) by U with U'U = M; ``inverse`` (d, lanes) gets 1 / U_ii.
 
-
-@compiled
-def cholesky(M: Array, diagonal: Array) -> bool:
-    """Overwrite the upper triangle of M by U with U'U = M; False if M has a diagonal that is not positive.
-
-    Four rows of U are finished, then subtracted from all later rows in one pass. A pivot lost in rounding
-    errors is replaced by a huge one: solutions then do not move in that direction. ``diagonal`` is scratch.
+    A pivot lost in rounding errors is replaced by a huge one: solutions then do not move in that direction.
     """
-    d = M.shape[0]
+    d, _, lanes = M.shape
     for i in range(d):
-        diagonal[i] = M[i, i]
-    for top in range(0, d, 4):
-        end = min(top + 4, d)
-        for i in range(top, end):
-            row = M[i]
-            if not (diagonal[i] > 0.0 and diagonal[i] < np.inf):
-                return False
-            pivot = row[i] if row[i] > LOST_PIVOT * diagonal[i] else diagonal[i] / LOST_PIVOT**2
-            inverse = 1.0 / np.sqrt(pivot)
-            for j in range(i, d):
-                row[j] *= inverse
-            for k in range(i + 1, end):
-                later, factor = M[k], row[k]
-                for j in range(k, d):
-                    later[j] -= factor * row[j]
-        if end < d:
-            r0, r1, r2, r3 = M[top], M[top + 1], M[top + 2], M[top + 3]
-            for k in range(end, d):
-                later = M[k]
-                f0, f1, f2, f3 = r0[k], r1[k], r2[k], r3[k]
-                for j in range(k, d):
-                    later[j] -= f0 * r0[j] + f1 * r1[j] + f2 * r2[j] + f3 * r3[j]
-    return True
+        for m in range(lanes):
+            inverse[i, m] = M[i, i, m]  # the diagonal, until the pivot is known
+    for k in range(d):
+        blocks = k // 4
+        for block in range(blocks):  # subtract four earlier rows in one pass
+            i = 4 * block
+            for j in range(k, d):
+                for m in range(lanes):
+                    M[k, j, m] -= (
+                        M[i, k, m] * M[i, j, m]
+                        + M[i + 1, k, m] * M[i + 1, j, m]
+                        + M[i + 2, k, m] * M[i + 2, j, m]
+                        + M[i + 3, k, m] * M[i + 3, j, m]
+                    )
+        for i in range(4 * blocks, k):
+            for j in range(k, d):
+                for m in range(lanes):
+                    M[k, j, m] -= M[i, k, m] * M[i, j, m]
+        for m in range(lanes):
+            diagonal = inverse[k, m]
+            pivot = M[k, k, m]
+            kept = pivot if pivot > LOST_PIVOT * diagonal else diagonal / LOST_PIVOT**2
+            inverse[k, m] = 1.0 / np.sqrt(kept)
+        for j in range(k, d):
+            for m in range(lanes):
+                M[k, j, m] *= inverse[k, m]
 
 
 @compiled
-def cholesky_solve(U: Array, b: Array) -> None:
-    """Overwrite b by the solution x of U'U x = b."""
-    d = b.size
+def cholesky_solve(U: Array, inverse: Array, b: Array) -> None:
+    """Overwrite b (d, lanes) by the solutions x of U'U x = b."""
+    d, lanes = b.shape
     for i in range(d):
-        b[i] /= U[i, i]
-        bi = b[i]
+        for m in range(lanes):
+            b[i, m] *= inverse[i, m]
         for j in range(i + 1, d):
-            b[j] -= bi * U[i, j]
+            for m in range(lanes):
+                b[j, m] -= b[i, m] * U[i, j, m]
     for i in range(d - 1, -1, -1):
-        total = b[i]
         for j in range(i + 1, d):
-            total -= U[i, j] * b[j]
-        b[i] = total / U[i, i]
+            for m in range(lanes):
+                b[i, m] -= b[j, m] * U[i, j, m]
+        for m in range(lanes):
+            b[i, m] *= inverse[i, m]

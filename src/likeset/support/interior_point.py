@@ -14,73 +14,88 @@ from __future__ import annotations
 
 import numpy as np
 
-from likeset.support.ball_cone import boundary_step
-from likeset.support.dense import add_transposed, compiled, copy, dot, gather, multiply, sum_by_owner
+from likeset.support.ball_cone import boundary_rate
+from likeset.support.dense import compiled, copy, dot
 from likeset.support.primal_dual import (
     Iterate,
     Problem,
     Workspace,
-    copy_iterate,
     factorise,
     new_iterate,
     new_workspace,
     newton_step,
 )
-from likeset.support.terms import Array, IntArray
+from likeset.support.terms import Array
 
 EPS = float(np.finfo(np.float64).eps)
 STEP_FRACTION = 0.99  # of the way to the boundary
 SHORTEST_STEP = 1e-7  # a shorter step means that rounding has taken over
 FIRST_STEP = 0.7  # part of the way to the boundary taken by the shared first step
 MAX_ITERATIONS = 60
+LANES = 16  # directions solved side by side; their matrices fit the second-level cache up to d = 80
 
 
 @compiled
-def longest_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, level_is_free: bool) -> float:
-    """Longest multiple of the step that stays in all cones (inf if there is no limit).
+def raise_to_rates(step: Array, inverse: Array, rate: Array) -> None:
+    """Raise rate to the largest -step / variable, per lane."""
+    for i in range(step.shape[0]):
+        for m in range(rate.size):
+            new, old = -step[i, m] * inverse[i, m], rate[m]
+            rate[m] = new if new > old else old
+
+
+@compiled
+def longest_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, level_is_free: bool) -> Array:
+    """Longest multiple of the step that stays in all cones (inf if there is no limit), per lane.
 
     One length for primal and dual variables: two lengths zigzag along the curved side of the ball.
     """
-    n = problem.weights.size
-    r, t, q, v = 0.0, 0.0, 0.0, 0.0  # four chains of maxima run in parallel
-    for i in range(n):
-        r = max(r, -step.parts[i] * work.inverse_parts[i])
-        t = max(t, -step.parts[n + i] * work.inverse_parts[n + i])
-        q = max(q, -step.duals[i] * work.inverse_duals[i])
-        v = max(v, -step.duals[n + i] * work.inverse_duals[n + i])
-    rate = max(max(r, t), max(q, v))
+    rate = np.zeros(at.level.shape[1])
+    raise_to_rates(step.parts, work.inverse_parts, rate)
+    raise_to_rates(step.duals, work.inverse_duals, rate)
     if level_is_free:
-        rate = max(rate, max(-step.level[0] / at.level[0], -step.level[1] / at.level[1]))
-    length = 1.0 / rate if rate > 0.0 else np.inf
+        for i in range(2):
+            for m in range(rate.size):
+                rate[m] = max(rate[m], -step.level[i, m] / at.level[i, m])
     if problem.radius < np.inf:
-        length = min(length, boundary_step(at.ball, step.ball))
-        length = min(length, boundary_step(at.dual_ball, step.dual_ball))
-    return length
+        primal, dual = boundary_rate(at.ball, step.ball), boundary_rate(at.dual_ball, step.dual_ball)
+        for m in range(rate.size):
+            rate[m] = max(rate[m], max(primal[m], dual[m]))
+    for m in range(rate.size):
+        rate[m] = 1.0 / rate[m]
+    return rate
 
 
 @compiled
-def gap_after(problem: Problem, at: Iterate, step: Iterate, length: float, level_is_free: bool) -> float:
+def add_products(x: Array, dx: Array, y: Array, dy: Array, length: Array, out: Array) -> None:
+    """Add the column sums of (x + length dx) (y + length dy) to out."""
+    for i in range(x.shape[0]):
+        for m in range(out.size):
+            out[m] += (x[i, m] + length[m] * dx[i, m]) * (y[i, m] + length[m] * dy[i, m])
+
+
+@compiled
+def gap_after(problem: Problem, at: Iterate, step: Iterate, length: Array, level_is_free: bool) -> Array:
     """Sum of all products after a multiple of the step: the duality gap of feasible iterates."""
-    gap = 0.0
-    for i in range(at.parts.size):
-        gap += (at.parts[i] + length * step.parts[i]) * (at.duals[i] + length * step.duals[i])
+    gap = np.zeros(length.size)
+    add_products(at.parts, step.parts, at.duals, step.duals, length, gap)
     if level_is_free:
-        gap += (at.level[1] + length * step.level[1]) * (at.level[0] + length * step.level[0])
+        add_products(at.level[:1], step.level[:1], at.level[1:], step.level[1:], length, gap)
     if problem.radius < np.inf:
-        for j in range(at.ball.size):
-            gap += (at.ball[j] + length * step.ball[j]) * (at.dual_ball[j] + length * step.dual_ball[j])
+        add_products(at.ball, step.ball, at.dual_ball, step.dual_ball, length, gap)
     return gap
 
 
 @compiled
-def add_multiple(v: Array, factor: float, w: Array) -> None:
-    """Add factor * w to v."""
-    for i in range(v.size):
-        v[i] += factor * w[i]
+def add_multiple(x: Array, length: Array, dx: Array) -> None:
+    """Add length * dx to x."""
+    for i in range(x.shape[0]):
+        for m in range(length.size):
+            x[i, m] += length[m] * dx[i, m]
 
 
 @compiled
-def move(at: Iterate, step: Iterate, length: float) -> None:
+def move(at: Iterate, step: Iterate, length: Array) -> None:
     """Add a multiple of the step to the iterate."""
     add_multiple(at.delta, length, step.delta)
     add_multiple(at.parts, length, step.parts)
@@ -100,239 +115,288 @@ def degree(problem: Problem, level_is_free: bool) -> float:
 @compiled
 def advance(
     problem: Problem,
-    a: Array,
+    A: Array,
     at: Iterate,
     work: Workspace,
     step: Iterate,
-    gap: float,
+    gap: Array,
     least_target: float,
     level_is_free: bool,
-) -> bool:
-    """One predictor-corrector iteration aiming at mu >= least_target; False if rounding stops progress."""
-    if not factorise(problem, a, at, work, level_is_free):
-        return False
-    newton_step(problem, at, work, step, 0.0, 0.0, level_is_free)
-    length = min(1.0, longest_step(problem, at, work, step, level_is_free))
+) -> Array:
+    """One predictor-corrector iteration aiming at mu >= least_target; returns the lengths of the steps taken.
+
+    A lane where rounding has taken over stays where it is: length 0.
+    """
+    factorise(problem, A, at, work, level_is_free)
+    target = np.zeros(gap.size)
+    newton_step(problem, at, work, step, target, 0.0, level_is_free)
+    length = np.minimum(longest_step(problem, at, work, step, level_is_free), 1.0)
     reachable = gap_after(problem, at, step, length, level_is_free)
-    target = max((reachable / gap) ** 3 * gap / degree(problem, level_is_free), least_target)
+    for m in range(gap.size):
+        target[m] = max((reachable[m] / gap[m]) ** 3 * gap[m] / degree(problem, level_is_free), least_target)
     newton_step(problem, at, work, step, target, 1.0, level_is_free)
-    length = min(1.0, STEP_FRACTION * longest_step(problem, at, work, step, level_is_free))
-    if not length > SHORTEST_STEP:
-        return False
+    length = longest_step(problem, at, work, step, level_is_free)
+    for m in range(gap.size):
+        length[m] = min(STEP_FRACTION * length[m], 1.0)
+        if not length[m] > SHORTEST_STEP or not np.isfinite(step.delta[0, m]):
+            length[m] = 0.0
+            clear_lane(step, m)
     move(at, step, length)
-    return True
+    return length
+
+
+@compiled
+def clear_lane(step: Iterate, m: int) -> None:
+    """Set a direction to zero in one lane (it may hold NaN, which no multiple of 0 removes)."""
+    step.delta[:, m] = 0.0
+    step.parts[:, m] = 0.0
+    step.duals[:, m] = 0.0
+    step.ball[:, m] = 0.0
+    step.dual_ball[:, m] = 0.0
+    step.level[:, m] = 0.0
 
 
 @compiled
 def residuals(problem: Problem, delta: Array) -> Array:
     """p_i - x_i'delta for all points."""
-    z = np.empty(problem.Xt.shape[1])
-    multiply(problem.Xt, delta, z)
-    out = np.empty(problem.weights.size)
-    gather(problem.owner, z, out)
-    for i in range(out.size):
-        out[i] = problem.offsets[i] - out[i]
-    return out
+    z = problem.X @ delta
+    return problem.offsets - z[problem.owner]
 
 
 @compiled
 def start_minimum(problem: Problem, at: Iterate, mu: float) -> None:
-    """Set the iterate at delta to products equal to mu with lam = 1 (stationarity may fail).
+    """Set the single lane of an iterate at delta to products equal to mu with lam = 1.
 
     r t = mu (r + t) / (2 w) with r - t = p - z gives  r + t = mu / w + sqrt(mu^2 / w^2 + (p - z)^2).
+    Stationarity may fail.
     """
     n = problem.weights.size
-    residual = residuals(problem, at.delta)
+    residual = residuals(problem, at.delta[:, 0].copy())
     for i in range(n):
         share = mu / problem.weights[i]
-        total = share + np.hypot(share, residual[i])
+        total = share + np.sqrt(share * share + residual[i] * residual[i])
         # The smaller part from the product, not from a difference of nearly equal numbers.
         large = 0.5 * (total + abs(residual[i]))
         small = 0.5 * share * total / large
-        at.parts[i], at.parts[n + i] = (large, small) if residual[i] > 0.0 else (small, large)
+        at.parts[i, 0], at.parts[n + i, 0] = (large, small) if residual[i] > 0.0 else (small, large)
     for i in range(2 * n):
-        at.duals[i] = mu / at.parts[i]
-    at.level[0], at.level[1] = 1.0, 0.0
+        at.duals[i, 0] = mu / at.parts[i, 0]
+    at.level[0, 0], at.level[1, 0] = 1.0, 0.0
     if problem.radius < np.inf:
-        at.ball[0] = problem.radius
-        at.ball[1:] = problem.centre + at.delta
-        factor = mu / (problem.radius**2 - dot(at.ball[1:], at.ball[1:]))
-        at.dual_ball[:] = -factor * at.ball
-        at.dual_ball[0] = factor * problem.radius
+        theta = problem.centre + at.delta[:, 0]
+        factor = mu / (problem.radius**2 - dot(theta, theta))
+        at.ball[0, 0], at.dual_ball[0, 0] = problem.radius, factor * problem.radius
+        for j in range(theta.size):
+            at.ball[1 + j, 0], at.dual_ball[1 + j, 0] = theta[j], -factor * theta[j]
 
 
 @compiled
-def objective(problem: Problem, delta: Array) -> float:
-    """The sum of w_i |p_i - x_i'delta|."""
-    return dot(problem.weights, np.abs(residuals(problem, delta)))
-
-
-@compiled
-def multipliers(problem: Problem, at: Iterate) -> Array:
-    """The u_i, from the pairs lam w_i - u_i and lam w_i + u_i."""
+def multipliers(problem: Problem, at: Iterate, m: int) -> Array:
+    """The u_i of a lane, from the pairs lam w_i - u_i and lam w_i + u_i."""
     n = problem.weights.size
-    return 0.5 * (at.duals[n:] - at.duals[:n])
+    u = np.empty(n)
+    for i in range(n):
+        u[i] = 0.5 * (at.duals[n + i, m] - at.duals[i, m])
+    return u
 
 
 @compiled
-def mismatch(problem: Problem, a: Array, at: Iterate) -> Array:
-    """The vector a - lam slope + sum_i u_i x_i, which the ball has to absorb."""
-    sums = np.empty(problem.Xt.shape[1])
-    sum_by_owner(problem.owner, multipliers(problem, at), sums)
-    m: Array = a - at.level[0] * problem.slope
-    add_transposed(problem.Xt, sums, m)
-    return m
+def pull_of(problem: Problem, u: Array) -> Array:
+    """sum_i u_i x_i."""
+    sums = np.zeros(problem.X.shape[0])
+    for i in range(u.size):
+        sums[problem.owner[i]] += u[i]
+    return problem.Xt @ sums
 
 
 @compiled
-def find_minimum(problem: Problem, level: float, rounding: float) -> tuple[Array, float, Array, float]:
-    """Minimise F over the ball (centre and slope are 0): theta, F(theta), multipliers u, lower bound.
+def minimise(
+    problem: Problem, guess: Array, level: float, rounding: float, accuracy: float
+) -> tuple[Array, float, Array, float]:
+    """Minimise F + ridge |theta|^2 over the ball: theta, the value there, multipliers u, and a lower bound.
 
-    Stops when the gap is small against the slack level - F, or when the lower bound exceeds the level.
-    The bound: F(theta) >= sum_i u_i (y_i - x_i'theta) >= u'y - radius |sum_i u_i x_i|.
+    Stops when the gap is below max(accuracy * value, rounding), or below 1 % of the slack level - value, or
+    when the lower bound exceeds the level. For an exact minimum let the level be -inf, which switches the
+    last two off. Centre and slope of the problem are 0. The bound:
+
+        F(theta) + ridge |theta|^2 >= u'y - max over the ball of  v'theta - ridge |theta|^2,   v = sum_i u_i x_i.
     """
     d, n = problem.centre.size, problem.weights.size
-    at, step = new_iterate(d, n), new_iterate(d, n)
-    work = new_workspace(problem.Xt.shape[1], d, n)
-    zero = np.zeros(d)
+    at, step = new_iterate(d, n, 1), new_iterate(d, n, 1)
+    work = new_workspace(problem.X.shape[0], d, n, 1)
+    none = np.zeros((d, 1))
+    size = np.sqrt(dot(guess, guess))
+    at.delta[:, 0] = guess * min(1.0, 0.9 * problem.radius / max(size, 1e-300))
     start_minimum(problem, at, max(dot(problem.weights, np.abs(problem.offsets)), rounding) / n)
     theta, lowest = np.zeros(d), np.inf
     u, bound = np.zeros(n), 0.0
     for _ in range(MAX_ITERATIONS):
-        value = objective(problem, at.delta)
+        point = at.delta[:, 0].copy()
+        value = dot(problem.weights, np.abs(residuals(problem, point))) + problem.ridge * dot(point, point)
         if value < lowest:
-            theta, lowest = at.delta.copy(), value
-        candidate = multipliers(problem, at)
-        pull = mismatch(problem, zero, at)
-        lower = dot(candidate, problem.offsets) - problem.radius * np.sqrt(dot(pull, pull))
+            theta, lowest = point, value
+        candidate = multipliers(problem, at, 0)
+        v = pull_of(problem, candidate)
+        size = np.sqrt(dot(v, v))
+        reach = min(problem.radius, 0.5 * size / problem.ridge)  # |theta| at the maximum above
+        lower = dot(candidate, problem.offsets) - reach * (size - problem.ridge * reach)
         if lower > bound:
             u, bound = candidate, lower
-        if bound > level + rounding or lowest - bound <= max(0.01 * (level - lowest), 0.01 * rounding):
+        enough = max(accuracy * lowest, rounding)
+        if level > -np.inf:
+            if bound > level + rounding:
+                break
+            enough = max(enough, 0.01 * (level - lowest))
+        if lowest - bound <= enough:
             break
-        gap = gap_after(problem, at, step, 0.0, False)
-        if not advance(problem, zero, at, work, step, gap, 0.0, False):
+        gap = gap_after(problem, at, step, np.zeros(1), False)
+        if advance(problem, none, at, work, step, gap, 0.0, False)[0] == 0.0:
             break
     return theta, lowest, u, bound
 
 
 @compiled
 def find_centre(problem: Problem) -> Iterate:
-    """Analytic centre of { G <= allowance } in the ball, with its multipliers (lam about 1).
+    """Analytic centre of { G <= allowance } in the ball, with its multipliers (lam about 1), in one lane.
 
     On the central path of min G with all products mu, the gap is degree * mu, and the point is the analytic
     centre for the level  G + mu: follow the path to  mu = (allowance - lower bound) / (degree + 1).
     """
     d, n = problem.centre.size, problem.weights.size
-    at, step = new_iterate(d, n), new_iterate(d, n)
-    work = new_workspace(problem.Xt.shape[1], d, n)
-    zero = np.zeros(d)
-    at.delta[:] = -problem.centre
+    at, step = new_iterate(d, n, 1), new_iterate(d, n, 1)
+    work = new_workspace(problem.X.shape[0], d, n, 1)
+    none = np.zeros((d, 1))
+    at.delta[:, 0] = -problem.centre
     products = degree(problem, False)
-    far = objective(problem, at.delta)
+    far = dot(problem.weights, np.abs(residuals(problem, -problem.centre)))
     start_minimum(problem, at, max(far, problem.allowance) / products)
     for _ in range(MAX_ITERATIONS):
-        gap = gap_after(problem, at, step, 0.0, False)
-        mu = gap / products
-        total = dot(problem.slope, at.delta) + dot(problem.weights, at.parts[:n] + at.parts[n:])
-        at.level[1] = problem.allowance - total
-        m = mismatch(problem, zero, at) + at.dual_ball[1:]
-        balanced = 0.5 * mu < at.level[1] < 2.0 * mu
-        if balanced and problem.radius * np.sqrt(dot(m, m)) < 0.01 * gap:
+        gap = gap_after(problem, at, step, np.zeros(1), False)
+        mu = gap[0] / products
+        total = dot(problem.slope, at.delta[:, 0])
+        for i in range(n):
+            total += problem.weights[i] * (at.parts[i, 0] + at.parts[n + i, 0])
+        slack = problem.allowance - total
+        m = pull_of(problem, multipliers(problem, at, 0)) - problem.slope + at.dual_ball[1:, 0]
+        at.level[1, 0] = slack
+        if 0.5 * mu < slack < 2.0 * mu and problem.radius * np.sqrt(dot(m, m)) < 0.01 * gap[0]:
             break
-        aim = max((at.level[1] + gap) / (products + 1.0), 0.1 * mu)
-        at.level[1] = 0.0
-        if not advance(problem, zero, at, work, step, gap, aim, False):
+        aim = max((slack + gap[0]) / (products + 1.0), 0.1 * mu)
+        at.level[1, 0] = 0.0
+        if advance(problem, none, at, work, step, gap, aim, False)[0] == 0.0:
             break
     return at
 
 
 @compiled
-def outer_bound(problem: Problem, a: Array, at: Iterate, slack: float, reach: float) -> float:
-    """The certificate: a bound of a'delta over C from any positive multipliers.
+def outer_bound(problem: Problem, a: Array, at: Iterate, m: int, slack: float, reach: float) -> float:
+    """The certificate: a bound of a'delta over C from any positive multipliers, those of lane m.
 
     slack   level - F(centre), rounded up
     reach   sum_i w_i |x_i|, which measures the rounding error of the mismatch
     """
     n = problem.weights.size
-    lam = at.level[0]
+    lam = at.level[0, m]
     for i in range(n):  # rounding may leave |u_i| above lam w_i by a hair
-        lam = max(lam, 0.5 * (at.duals[i] + at.duals[n + i]) / problem.weights[i])
-    m = mismatch(problem, a, at) - (lam - at.level[0]) * problem.slope
-    noise = 4.0 * EPS * (np.sqrt(dot(a, a)) + lam * reach)
-    bound: float = lam * slack + problem.radius * (np.sqrt(dot(m, m)) + noise) - dot(m, problem.centre)
+        lam = max(lam, 0.5 * (at.duals[i, m] + at.duals[n + i, m]) / problem.weights[i])
+    mismatch = a - lam * problem.slope + pull_of(problem, multipliers(problem, at, m))
+    size = np.sqrt(dot(mismatch, mismatch)) + 4.0 * EPS * (np.sqrt(dot(a, a)) + lam * reach)
+    bound: float = lam * slack + problem.radius * size - dot(mismatch, problem.centre)
     for i in range(n):
         p = problem.offsets[i]
-        spare = lam * problem.weights[i] - 0.5 * (at.duals[i] + at.duals[n + i])
-        bound += p * (at.duals[i] + spare) if p > 0.0 else -p * (at.duals[n + i] + spare)
+        spare = lam * problem.weights[i] - 0.5 * (at.duals[i, m] + at.duals[n + i, m])
+        bound += p * (at.duals[i, m] + spare) if p > 0.0 else -p * (at.duals[n + i, m] + spare)
     return bound
 
 
 @compiled
-def start_support(problem: Problem, a: Array, at: Iterate, step: Iterate, work: Workspace, mu: float) -> None:
-    """From the analytic centre towards a, using the factorisation at the centre.
+def copy_lane(source: Array, i: int, out: Array, m: int) -> None:
+    """Copy column i of source to column m of out."""
+    for k in range(out.shape[0]):
+        out[k, m] = source[k, i]
+
+
+@compiled
+def copy_iterate_lane(source: Iterate, i: int, out: Iterate, m: int) -> None:
+    """Copy lane i of an iterate to lane m of another."""
+    copy_lane(source.delta, i, out.delta, m)
+    copy_lane(source.parts, i, out.parts, m)
+    copy_lane(source.duals, i, out.duals, m)
+    copy_lane(source.ball, i, out.ball, m)
+    copy_lane(source.dual_ball, i, out.dual_ball, m)
+    copy_lane(source.level, i, out.level, m)
+
+
+@compiled
+def start_support(
+    problem: Problem, A: Array, centre: Iterate, out: Iterate, step: Iterate, shared: Workspace, mu: float
+) -> None:
+    """From the analytic centre towards the columns of A, using the factorisation at the centre.
 
     Multiplying all multipliers by a factor keeps the centre central; the factor is chosen such that a full
-    Newton step for the direction a goes FIRST_STEP of the way to the boundary. It is then dual feasible.
+    Newton step for the direction goes FIRST_STEP of the way to the boundary. It is then dual feasible.
     """
-    copy(a, work.gradient)
-    newton_step(problem, at, work, step, mu, 0.0, True)
-    length = FIRST_STEP * longest_step(problem, at, work, step, True)
-    move(at, step, length)
-    factor = 1.0 / length
-    at.duals[:] *= factor
-    at.dual_ball[:] *= factor
-    at.level[0] *= factor
+    lanes = A.shape[1]
+    for m in range(lanes):
+        copy_iterate_lane(centre, 0, out, m)
+    copy(A, shared.gradient)
+    newton_step(problem, out, shared, step, np.full(lanes, mu), 0.0, True)
+    length = FIRST_STEP * longest_step(problem, out, shared, step, True)
+    move(out, step, length)
+    factor = 1.0 / length - 1.0
+    add_multiple(out.duals, factor, out.duals)
+    add_multiple(out.dual_ball, factor, out.dual_ball)
+    add_multiple(out.level[:1], factor, out.level[:1])
 
 
 @compiled
 def maximise(
-    problem: Problem, A: Array, start: Iterate, slack: float, reach: float, tolerance: float
-) -> tuple[Array, Array, IntArray]:
-    """Points theta - centre (n, d), certified bounds of a'(theta - centre) and iteration counts."""
-    n, d = A.shape
-    n_points, n_rows = problem.weights.size, problem.Xt.shape[1]
-    at, step = new_iterate(d, n_points), new_iterate(d, n_points)
-    work, shared = new_workspace(n_rows, d, n_points), new_workspace(n_rows, d, n_points)
-    steps, bounds, counts = np.zeros((n, d)), np.full(n, np.inf), np.zeros(n, dtype=np.int64)
-    factorise(problem, np.zeros(d), start, shared, True)
-    mu = gap_after(problem, start, step, 0.0, True) / degree(problem, True)
-    for index in range(n):
-        a = A[index]
-        if not np.any(a != 0.0):
-            bounds[index] = 0.0
-            continue
-        copy_iterate(start, at)
-        start_support(problem, a, at, step, shared, mu)
-        for _ in range(MAX_ITERATIONS):
-            gap = gap_after(problem, at, step, 0.0, True)
-            if gap <= 0.5 * tolerance * dot(a, at.delta):
-                break
-            if not advance(problem, a, at, work, step, gap, 0.0, True):
-                break
-            counts[index] += 1
-        steps[index] = at.delta
-        bounds[index] = outer_bound(problem, a, at, slack, reach)
-    return steps, bounds, counts
+    problem: Problem, A: Array, centre: Iterate, slack: float, reach: float, tolerance: float
+) -> tuple[Array, Array, int]:
+    """Maximise a'delta for the rows a of A: points delta (n, d), certified bounds, and total iterations.
 
+    A lane that has finished its direction takes over the next one.
+    """
+    n_directions, d = A.shape
+    n, n_rows = problem.weights.size, problem.X.shape[0]
+    lanes = min(LANES, n_directions)
+    at, step, ready = new_iterate(d, n, lanes), new_iterate(d, n, lanes), new_iterate(d, n, lanes)
+    work, shared = new_workspace(n_rows, d, n, lanes), new_workspace(n_rows, d, n, lanes)
+    directions, ready_directions = np.zeros((d, lanes)), np.zeros((d, lanes))
+    steps, bounds = np.zeros((n_directions, d)), np.full(n_directions, np.inf)
+    for m in range(lanes):
+        copy_iterate_lane(centre, 0, at, m)
+    factorise(problem, directions, at, shared, True)
+    mu = gap_after(problem, at, step, np.zeros(lanes), True)[0] / degree(problem, True)
 
-@compiled
-def minimise_ridge(problem: Problem, guess: Array) -> Array:
-    """The minimiser of F + ridge |theta|^2 over the ball; centre and slope of the problem are 0."""
-    d, n = problem.centre.size, problem.weights.size
-    at, step = new_iterate(d, n), new_iterate(d, n)
-    work = new_workspace(problem.Xt.shape[1], d, n)
-    zero = np.zeros(d)
-    at_zero = dot(problem.weights, np.abs(problem.offsets))
-    if at_zero == 0.0:
-        return zero
-    size = np.sqrt(dot(guess, guess))
-    at.delta[:] = guess * min(1.0, 0.9 * problem.radius / max(size, 1e-300))
-    start_minimum(problem, at, at_zero / degree(problem, False))
-    for _ in range(MAX_ITERATIONS):
-        gap = gap_after(problem, at, step, 0.0, False)
-        value = dot(problem.weights, at.parts[:n] + at.parts[n:]) + problem.ridge * dot(at.delta, at.delta)
-        if gap <= 1e-10 * value:
-            break
-        if not advance(problem, zero, at, work, step, gap, 0.0, False):
-            break
-    return at.delta
+    none = np.zeros(lanes)
+    index = np.full(lanes, -1)  # the direction each lane works on
+    count = np.zeros(lanes, dtype=np.int64)
+    upcoming, n_finished, iterations = 0, 0, 0
+    while n_finished < n_directions:
+        for m in range(lanes):
+            if index[m] < 0 and upcoming < n_directions:
+                if upcoming % lanes == 0:
+                    for i in range(lanes):
+                        ready_directions[:, i] = A[min(upcoming + i, n_directions - 1)]
+                    start_support(problem, ready_directions, centre, ready, step, shared, mu)
+                copy_iterate_lane(ready, upcoming % lanes, at, m)
+                copy_lane(ready_directions, upcoming % lanes, directions, m)
+                index[m], count[m] = upcoming, 0
+                upcoming += 1
+        gap = gap_after(problem, at, step, none, True)
+        length = advance(problem, directions, at, work, step, gap, 0.0, True)
+        iterations += 1
+        gap = gap_after(problem, at, step, none, True)
+        for m in range(lanes):
+            if index[m] < 0:
+                continue
+            count[m] += 1
+            a = A[index[m]]
+            delta = at.delta[:, m].copy()
+            if gap[m] <= 0.5 * tolerance * dot(a, delta) or length[m] == 0.0 or count[m] >= MAX_ITERATIONS:
+                steps[index[m]] = delta
+                bounds[index[m]] = outer_bound(problem, a, at, m, slack, reach)
+                index[m] = -1
+                n_finished += 1
+    return steps, bounds, iterations

@@ -54,13 +54,32 @@ def find_centre(
     if bound > level + err:
         return "empty", theta, bound, 0.0
     if float(theta @ theta) > (CENTRAL * radius) ** 2:
-        # Near the sphere, rays to the boundary run edge-on. With ridge = (level - F) / (4 radius^2) the minimiser of
-        # F + ridge |theta|^2 gives up at most a quarter of level - F to be as far from the sphere as that buys.
-        room = max(level - value, err)
-        ridge = 0.25 * room / radius**2
-        inner, *_ = minimise_over_ball(X, terms, ridge, radius, theta, 0.05 * room, 50)
+        inner = move_inwards(X, terms, theta, value, max(level - value, err), radius)
         inner_value, inner_err = value_and_error(X, terms, inner, level)
-        if inner_value - value <= 0.5 * room:
+        if inner_value - value <= max(level - value, err):
             theta, value, err = inner, inner_value, inner_err
     slack = level - value
     return ("regular" if slack > err else "point"), theta, bound, max(slack, 0.0) + err
+
+
+def move_inwards(
+    X: Array, terms: CurveTerms | CallableTerms, theta: Array, value: float, room: float, radius: float
+) -> Array:
+    r"""From a minimiser theta of F over the ball to a point away from the sphere, at a cost of at most room/2 in F.
+
+    From a centre at the sphere, rays to the boundary run edge-on. Where F still falls at the sphere, the ball carries a
+    multiplier nu = -g'theta/(2 radius^2), g = grad F, and a ridge weaker than nu leaves the minimiser of F + ridge
+    |theta|^2 where it is. Let inner be the minimiser for
+
+        ridge = 2 nu + room/(4 radius^2),        so that  F(inner) - F(theta) <= ridge (radius^2 - |inner|^2):
+
+    the ball's slack has its price. If inner costs more than room/2, the point of the segment from theta that
+    costs no more (F is convex) has a slack of at least room/(2 ridge). No point in the ball can do better than
+    room/(2 nu) for that cost, since F(theta') - F(theta) >= nu (radius^2 - |theta'|^2) for all theta'.
+    """
+    _, first, _ = evaluate_terms(terms, X @ theta)
+    nu = max(0.0, -float((X.T @ first) @ theta)) / (2.0 * radius**2)
+    ridge = 2.0 * nu + 0.25 * room / radius**2
+    inner, *_ = minimise_over_ball(X, terms, ridge, radius, theta, 0.05 * room, 50)
+    cost = value_and_error(X, terms, inner, 0.0)[0] - value
+    return theta + min(1.0, 0.5 * room / max(cost, 0.5 * room)) * (inner - theta)

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from likeset.support.dense import compiled, dot
-from likeset.support.interior_point import find_centre, find_minimum, maximise, minimise_ridge
+from likeset.support.interior_point import find_centre, maximise, minimise
 from likeset.support.primal_dual import Iterate, Problem
 from likeset.support.span import Span, reduce_to_span
 from likeset.support.terms import Array, IntArray, LevelSet, PointTerms, Solution
@@ -175,8 +175,8 @@ def prepare(level_set: LevelSet) -> Prepared:
     span, X, radius = reduce_to_span(X, points, weights, owner, level, float(level_set.radius))
     zero = np.zeros(X.shape[1])
     reach = float(weights @ np.linalg.norm(X, axis=1)[owner])
-    whole = Problem(np.ascontiguousarray(X.T), owner, points, weights, zero, zero, 0.0, radius, 0.0)
-    theta, lowest, u, bound = find_minimum(whole, level, 16.0 * EPS * size_of_F)
+    whole = Problem(X, np.ascontiguousarray(X.T), owner, points, weights, zero, zero, 0.0, radius, 0.0)
+    theta, lowest, u, bound = minimise(whole, zero, level, 0.1 * EPS * size_of_F, 0.0)
     scale = size_of_F + reach * float(np.linalg.norm(theta))
     rounding = 16.0 * EPS * scale
     best = span.expand(theta[None, :], np.zeros((1, d)))[0]
@@ -188,17 +188,18 @@ def prepare(level_set: LevelSet) -> Prepared:
     far = np.ones(len(points), dtype=bool)
     far[kept] = False
     rows, kept_owner = np.unique(owner[kept], return_inverse=True)
-    kept_Xt = np.ascontiguousarray(X[rows].T)
+    kept_X = X[rows]
+    kept_Xt = np.ascontiguousarray(kept_X.T)
 
     def around(at: Array) -> Problem:
         """The problem centred at a point; far points become a constant (off the allowance) and a slope."""
         offsets = points - (X @ at)[owner]
         slope = -(np.sign(offsets[far]) * weights[far]) @ X[owner[far]]
         allowance = outer_level - float(weights[far] @ np.abs(offsets[far]))
-        return Problem(kept_Xt, kept_owner, offsets[kept], weights[kept], slope, at, allowance, radius, 0.0)
+        return Problem(kept_X, kept_Xt, kept_owner, offsets[kept], weights[kept], slope, at, allowance, radius, 0.0)
 
     start = find_centre(around(theta))
-    at = theta + start.delta
+    at = theta + start.delta[:, 0]
     start.delta[:] = 0.0
     value = float(sums_of_distances((X @ at)[None, :], owner, points, weights)[0])
     status = "regular" if lowest < level - rounding else "point"
@@ -212,10 +213,13 @@ def minimise_penalised(X: Array, terms: PointTerms, ridge: float, radius: float,
 
     ``start`` is a guess of the minimiser.
     """
-    Xt = np.ascontiguousarray(X.T)
-    zero = np.zeros(len(Xt))
+    X = np.ascontiguousarray(X)
+    zero = np.zeros(X.shape[1])
+    guess = zero if start is None else np.asarray(start, dtype=np.float64)
+    if not terms.points.any():
+        return zero
     owner = np.repeat(np.arange(len(X)), np.diff(terms.starts))
-    problem = Problem(Xt, owner, terms.points, terms.weights, zero, zero, 0.0, float(radius), float(ridge))
-    theta = minimise_ridge(problem, zero if start is None else np.asarray(start, dtype=np.float64))
+    problem = Problem(X, X.T.copy(), owner, terms.points, terms.weights, zero, zero, 0.0, float(radius), float(ridge))
+    theta, *_ = minimise(problem, guess, -np.inf, 0.0, 1e-9)
     size = float(np.linalg.norm(theta))
-    return theta if size <= radius else theta * (radius / size)
+    return np.asarray(theta if size <= radius else theta * (radius / size))

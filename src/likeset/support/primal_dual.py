@@ -25,6 +25,9 @@ that falls to 0 (Mehrotra's predictor and corrector). Eliminating what is local 
 so an iteration costs O(points) scalar work and one d x d factorisation over the *distinct* covariates.
 Eliminating lam before factorising matters: at a vertex cut out by d - 1 points and the level, M without its
 last term is nearly singular.
+
+Several problems that differ in the direction a are solved side by side: the last axis of every array of
+variables is the lane (see :mod:`~likeset.support.dense`).
 """
 
 from __future__ import annotations
@@ -33,17 +36,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from likeset.support.ball_cone import cone_divide, jordan_product, scale, scaling_point, unscale
+from likeset.support.ball_cone import cone_divide, jordan_product, scale, scaling_point
 from likeset.support.dense import (
-    add_outer,
-    add_transposed,
     cholesky,
     cholesky_solve,
     compiled,
     copy,
-    dot,
     gather,
-    multiply,
     sum_by_owner,
     weighted_gram,
 )
@@ -51,12 +50,9 @@ from likeset.support.terms import Array, IntArray
 
 
 class Problem(NamedTuple):
-    """The data of G, the level and the ball.
+    """The data of G, the level and the ball; ``owner`` tells the row of X that each point belongs to."""
 
-    Xt       X', one column per covariate
-    owner    the column that each point belongs to
-    """
-
+    X: Array
     Xt: Array
     owner: IntArray
     offsets: Array
@@ -69,13 +65,13 @@ class Problem(NamedTuple):
 
 
 class Iterate(NamedTuple):
-    """Primal and dual variables; the same type holds Newton directions.
+    """Primal and dual variables, one column per lane; the same type holds Newton directions.
 
     delta             step from the centre
     parts             r, then t: the parts of the residuals above and below the prediction
     duals             lam w - u, then lam w + u: their multipliers
     ball, dual_ball   (radius, theta) and its multiplier y
-    level             [lam, s]
+    level             lam, s
     """
 
     delta: Array
@@ -87,27 +83,26 @@ class Iterate(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """What the Newton system keeps between factorisation and solution.
+    """What the Newton system keeps between factorisation and solution, one column per lane.
 
-    Two numbers per point, first for r, then for t:
+    Two rows per point, first for r, then for t:
     inverse_parts, inverse_duals   reciprocals (divisions are slow)
     ratios      alpha = r / (lam w - u), then beta = t / (lam w + u)
     shares      h alpha, then h beta; they sum to 1
     aims        the step of r and t if the multipliers stayed as they are
-    One number per point:
+    One row per point:
     stiffness   h = 1 / (alpha + beta)
     misfit      p - z - (r - t)
     force       what drives u
-    One number per covariate:
-    row_stiffness, rows
-    Others:
-    scaled      scratch of the shape of X'
-    M           the Newton matrix, then its Cholesky factor
+    One row per covariate, and scratch without lanes for the sum of h x x':
+    row_stiffness, rows, one_row, one_scaled, one_gram
+    One row per dimension, and M:
+    M, inverse  the Newton matrix, then its Cholesky factor; reciprocals of its diagonal
     border      column of lam
     gradient    stationarity residual
-    diagonal    scratch of length d
+    pull        scratch
     cone_...    scaling point w of the ball's cone, W y, and scratch
-    scalars     [border_scale, level misfit, eta]
+    scalars     border_scale, level misfit, eta, 1 / eta, scratch, scratch
     """
 
     inverse_parts: Array
@@ -120,11 +115,14 @@ class Workspace(NamedTuple):
     force: Array
     row_stiffness: Array
     rows: Array
-    scaled: Array
+    one_row: Array
+    one_scaled: Array
+    one_gram: Array
     M: Array
+    inverse: Array
     border: Array
     gradient: Array
-    diagonal: Array
+    pull: Array
     cone_point: Array
     cone_dual: Array
     cone_a: Array
@@ -133,27 +131,17 @@ class Workspace(NamedTuple):
 
 
 @compiled
-def new_iterate(d: int, n: int) -> Iterate:
+def new_iterate(d: int, n: int, lanes: int) -> Iterate:
     """An iterate of zeros for dimension d and n points."""
-    return Iterate(np.zeros(d), np.zeros(2 * n), np.zeros(2 * n), np.zeros(d + 1), np.zeros(d + 1), np.zeros(2))
+    parts, ball = np.zeros((2, 2 * n, lanes)), np.zeros((2, d + 1, lanes))
+    return Iterate(np.zeros((d, lanes)), parts[0], parts[1], ball[0], ball[1], np.zeros((2, lanes)))
 
 
 @compiled
-def copy_iterate(source: Iterate, target: Iterate) -> None:
-    """Copy all variables of an iterate."""
-    copy(source.delta, target.delta)
-    copy(source.parts, target.parts)
-    copy(source.duals, target.duals)
-    copy(source.ball, target.ball)
-    copy(source.dual_ball, target.dual_ball)
-    copy(source.level, target.level)
-
-
-@compiled
-def new_workspace(n_rows: int, d: int, n: int) -> Workspace:
+def new_workspace(n_rows: int, d: int, n: int, lanes: int) -> Workspace:
     """Scratch memory for n_rows covariates, dimension d and n points."""
-    pairs, points, rows = np.empty((5, 2 * n)), np.empty((3, n)), np.empty((2, n_rows))
-    vectors, cone = np.empty((3, d)), np.empty((4, d + 1))
+    pairs, points, rows = np.zeros((5, 2 * n, lanes)), np.zeros((3, n, lanes)), np.zeros((2, n_rows, lanes))
+    vectors, cone = np.zeros((4, d, lanes)), np.zeros((4, d + 1, lanes))
     return Workspace(
         pairs[0],
         pairs[1],
@@ -165,22 +153,58 @@ def new_workspace(n_rows: int, d: int, n: int) -> Workspace:
         points[2],
         rows[0],
         rows[1],
-        np.empty((d, n_rows)),
-        np.empty((d, d)),
+        np.zeros(n_rows),
+        np.zeros((d, n_rows)),
+        np.zeros((d, d)),
+        np.zeros((d, d, lanes)),
         vectors[0],
         vectors[1],
         vectors[2],
+        vectors[3],
         cone[0],
         cone[1],
         cone[2],
         cone[3],
-        np.zeros(3),
+        np.zeros((6, lanes)),
     )
 
 
 @compiled
-def factorise(problem: Problem, a: Array, at: Iterate, work: Workspace, level_is_free: bool) -> bool:
-    """Residuals of the optimality conditions and the Cholesky factor of M; False if that breaks down.
+def add_outer_products(problem: Problem, work: Workspace, level_is_free: bool) -> None:
+    """Add to M the sums of h x x' over the covariates, the ball block, the ridge and the border's square."""
+    d, lanes = work.gradient.shape
+    gram, w, border, inverse_eta = work.one_gram, work.cone_point, work.border, work.scalars[3]
+    for m in range(lanes):
+        for k in range(work.one_row.size):
+            work.one_row[k] = work.row_stiffness[k, m]
+        weighted_gram(problem.Xt, work.one_row, work.one_scaled, gram)
+        for i in range(d):
+            for j in range(i, d):
+                work.M[i, j, m] = gram[i, j]
+    if problem.ridge > 0.0:
+        for j in range(d):
+            for m in range(lanes):
+                work.M[j, j, m] += 2.0 * problem.ridge
+    first, second = work.scalars[4], work.scalars[5]
+    for i in range(d):
+        for m in range(lanes):
+            first[m] = 0.0
+            second[m] = 0.0
+        if problem.radius < np.inf:
+            for m in range(lanes):
+                first[m] = 2.0 * inverse_eta[m] * inverse_eta[m] * w[1 + i, m]
+                work.M[i, i, m] += inverse_eta[m] * inverse_eta[m]
+        if level_is_free:
+            for m in range(lanes):
+                second[m] = border[i, m] / work.scalars[0, m]
+        for j in range(i, d):
+            for m in range(lanes):
+                work.M[i, j, m] += first[m] * w[1 + j, m] + second[m] * border[j, m]
+
+
+@compiled
+def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace, level_is_free: bool) -> None:
+    """Residuals of the optimality conditions for directions A (d, lanes), and the Cholesky factor of M.
 
     border       = sum_i w_i (h_i alpha_i - h_i beta_i) x_i - slope
     border_scale = s / lam + 4 sum_i w_i^2 h_i alpha_i beta_i
@@ -188,68 +212,89 @@ def factorise(problem: Problem, a: Array, at: Iterate, work: Workspace, level_is
 
     Loops write one array each: only such loops are vectorised.
     """
-    Xt, owner, weights = problem.Xt, problem.owner, problem.weights
-    d, n = Xt.shape[0], weights.size
+    owner, weights = problem.owner, problem.weights
+    n = weights.size
+    d, lanes = A.shape
     lam, s = at.level[0], at.level[1]
-    above, below = at.parts[:n], at.parts[n:]
-    dual_above, dual_below = at.duals[:n], at.duals[n:]
-    share_above, share_below = work.shares[:n], work.shares[n:]
-    alpha, beta = work.ratios[:n], work.ratios[n:]
-    stiffness, misfit, force, rows = work.stiffness, work.misfit, work.force, work.rows
-    gradient, border, M = work.gradient, work.border, work.M
+    stiffness, misfit, force, rows, ratios, shares = (
+        work.stiffness,
+        work.misfit,
+        work.force,
+        work.rows,
+        work.ratios,
+        work.shares,
+    )
+    gradient, border = work.gradient, work.border
 
     for i in range(2 * n):
-        work.inverse_parts[i] = 1.0 / at.parts[i]
+        for m in range(lanes):
+            work.inverse_parts[i, m] = 1.0 / at.parts[i, m]
     for i in range(2 * n):
-        work.inverse_duals[i] = 1.0 / at.duals[i]
+        for m in range(lanes):
+            work.inverse_duals[i, m] = 1.0 / at.duals[i, m]
     for i in range(2 * n):
-        work.ratios[i] = at.parts[i] * work.inverse_duals[i]
+        for m in range(lanes):
+            ratios[i, m] = at.parts[i, m] * work.inverse_duals[i, m]
     for i in range(n):
-        stiffness[i] = 1.0 / (alpha[i] + beta[i])
+        for m in range(lanes):
+            stiffness[i, m] = 1.0 / (ratios[i, m] + ratios[n + i, m])
     for i in range(n):
-        share_above[i] = stiffness[i] * alpha[i]
+        for m in range(lanes):
+            shares[i, m] = stiffness[i, m] * ratios[i, m]
     for i in range(n):
-        share_below[i] = stiffness[i] * beta[i]
-    multiply(Xt, at.delta, rows)
+        for m in range(lanes):
+            shares[n + i, m] = stiffness[i, m] * ratios[n + i, m]
+    np.dot(problem.X, at.delta, rows)
     gather(owner, rows, force)  # z
     for i in range(n):
-        misfit[i] = problem.offsets[i] - force[i] - (above[i] - below[i])
+        for m in range(lanes):
+            misfit[i, m] = problem.offsets[i] - force[i, m] - (at.parts[i, m] - at.parts[n + i, m])
 
-    sum_by_owner(owner, stiffness, work.row_stiffness)
-    weighted_gram(Xt, work.row_stiffness, work.scaled, M)
     for i in range(n):
-        force[i] = 0.5 * (dual_below[i] - dual_above[i])  # u
+        for m in range(lanes):
+            force[i, m] = 0.5 * (at.duals[n + i, m] - at.duals[i, m])  # u
     sum_by_owner(owner, force, rows)
+    np.dot(problem.Xt, rows, gradient)
     for j in range(d):
-        gradient[j] = a[j] - lam * problem.slope[j]
-    add_transposed(Xt, rows, gradient)
+        for m in range(lanes):
+            gradient[j, m] += A[j, m] - lam[m] * problem.slope[j]
     if problem.ridge > 0.0:
         for j in range(d):
-            M[j, j] += 2.0 * problem.ridge
-            gradient[j] -= 2.0 * problem.ridge * (problem.centre[j] + at.delta[j])
+            for m in range(lanes):
+                gradient[j, m] -= 2.0 * problem.ridge * (problem.centre[j] + at.delta[j, m])
     if problem.radius < np.inf:
-        eta = scaling_point(at.ball, at.dual_ball, work.cone_point)
-        scale(work.cone_point, eta, at.dual_ball, work.cone_dual)
-        work.scalars[2] = eta
-        add_outer(M, work.cone_point[1:], 2.0 / (eta * eta))
+        scaling_point(at.ball, at.dual_ball, work.cone_point, work.scalars[2])
+        for m in range(lanes):
+            work.scalars[3, m] = 1.0 / work.scalars[2, m]
+        scale(work.cone_point, work.scalars[2], 1.0, at.dual_ball, work.cone_dual)
         for j in range(d):
-            M[j, j] += 1.0 / (eta * eta)
-            gradient[j] += at.dual_ball[1 + j]
+            for m in range(lanes):
+                gradient[j, m] += at.dual_ball[1 + j, m]
     if level_is_free:
-        border_scale = s / lam
-        level_misfit = problem.allowance - s - dot(problem.slope, at.delta)
-        for i in range(n):
-            border_scale += 4.0 * weights[i] * weights[i] * share_above[i] * beta[i]
-            level_misfit -= weights[i] * (above[i] + below[i])
-        work.scalars[0], work.scalars[1] = border_scale, level_misfit
-        for i in range(n):
-            force[i] = weights[i] * (share_above[i] - share_below[i])
-        sum_by_owner(owner, force, rows)
+        border_scale, level_misfit = work.scalars[0], work.scalars[1]
+        for m in range(lanes):
+            border_scale[m] = s[m] / lam[m]
+            level_misfit[m] = problem.allowance - s[m]
         for j in range(d):
-            border[j] = -problem.slope[j]
-        add_transposed(Xt, rows, border)
-        add_outer(M, border, 1.0 / border_scale)
-    return cholesky(M, work.diagonal)
+            for m in range(lanes):
+                level_misfit[m] -= problem.slope[j] * at.delta[j, m]
+        for i in range(n):
+            for m in range(lanes):
+                border_scale[m] += 4.0 * weights[i] * weights[i] * shares[i, m] * ratios[n + i, m]
+        for i in range(n):
+            for m in range(lanes):
+                level_misfit[m] -= weights[i] * (at.parts[i, m] + at.parts[n + i, m])
+        for i in range(n):
+            for m in range(lanes):
+                force[i, m] = weights[i] * (shares[i, m] - shares[n + i, m])
+        sum_by_owner(owner, force, rows)
+        np.dot(problem.Xt, rows, border)
+        for j in range(d):
+            for m in range(lanes):
+                border[j, m] -= problem.slope[j]
+    sum_by_owner(owner, stiffness, work.row_stiffness)
+    add_outer_products(problem, work, level_is_free)
+    cholesky(work.M, work.inverse)
 
 
 @compiled
@@ -258,80 +303,110 @@ def newton_step(
     at: Iterate,
     work: Workspace,
     step: Iterate,
-    target: float,
+    target: Array,
     curvature: float,
     level_is_free: bool,
 ) -> None:
-    """Newton step towards products equal to target.
+    """Newton step towards products equal to target (one number per lane).
 
     With curvature = 1 the products of the step already held in ``step`` (the predictor) are subtracted from
     the target: Mehrotra's second-order correction. With 0 they are ignored.
     """
-    Xt, owner, weights = problem.Xt, problem.owner, problem.weights
-    d, n = Xt.shape[0], weights.size
+    owner, weights = problem.owner, problem.weights
+    n = weights.size
+    d, lanes = work.gradient.shape
     has_ball = problem.radius < np.inf
     lam, s = at.level[0], at.level[1]
-    border_scale, eta = work.scalars[0], work.scalars[2]
-    share_above, share_below = work.shares[:n], work.shares[n:]
-    aim_above, aim_below = work.aims[:n], work.aims[n:]
-    step_above, step_below = step.duals[:n], step.duals[n:]
-    stiffness, misfit, force, rows = work.stiffness, work.misfit, work.force, work.rows
+    border_scale, level_misfit, eta, inverse_eta = work.scalars[0], work.scalars[1], work.scalars[2], work.scalars[3]
+    level_force, lam_step = work.scalars[4], work.scalars[5]
+    stiffness, misfit, force, rows, aims, shares = (
+        work.stiffness,
+        work.misfit,
+        work.force,
+        work.rows,
+        work.aims,
+        work.shares,
+    )
 
     # Right-hand side.
     for i in range(2 * n):
-        product = target - curvature * step.parts[i] * step.duals[i]
-        work.aims[i] = product * work.inverse_duals[i] - at.parts[i]
+        for m in range(lanes):
+            product = target[m] - curvature * step.parts[i, m] * step.duals[i, m]
+            aims[i, m] = product * work.inverse_duals[i, m] - at.parts[i, m]
     for i in range(n):
-        force[i] = stiffness[i] * (misfit[i] - aim_above[i] + aim_below[i])
+        for m in range(lanes):
+            force[i, m] = stiffness[i, m] * (misfit[i, m] - aims[i, m] + aims[n + i, m])
     sum_by_owner(owner, force, rows)
-    copy(work.gradient, step.delta)
-    add_transposed(Xt, rows, step.delta)
+    np.dot(problem.Xt, rows, step.delta)
+    for j in range(d):
+        for m in range(lanes):
+            step.delta[j, m] += work.gradient[j, m]
     if has_ball:
         aim, other = work.cone_a, work.cone_b
-        unscale(work.cone_point, eta, step.ball, aim)
-        scale(work.cone_point, eta, step.dual_ball, other)
+        scale(work.cone_point, inverse_eta, -1.0, step.ball, aim)
+        scale(work.cone_point, eta, 1.0, step.dual_ball, other)
         jordan_product(aim, other)
         for j in range(d + 1):
-            aim[j] *= -curvature
-        aim[0] += target
+            for m in range(lanes):
+                aim[j, m] *= -curvature
+        for m in range(lanes):
+            aim[0, m] += target[m]
         cone_divide(work.cone_dual, aim)
-        unscale(work.cone_point, eta, aim, other)
+        scale(work.cone_point, inverse_eta, -1.0, aim, other)
         for j in range(d):
-            step.delta[j] += other[1 + j] - at.dual_ball[1 + j]
-    slack_aim = (target - curvature * step.level[0] * step.level[1]) / lam - s
-    level_force = slack_aim - work.scalars[1]
+            for m in range(lanes):
+                step.delta[j, m] += other[1 + j, m] - at.dual_ball[1 + j, m]
     if level_is_free:
+        for m in range(lanes):
+            step.level[1, m] = (target[m] - curvature * step.level[0, m] * step.level[1, m]) / lam[m] - s[m]
+            level_force[m] = step.level[1, m] - level_misfit[m]
         for i in range(n):
-            level_force += 2.0 * weights[i] * (share_below[i] * aim_above[i] + share_above[i] * aim_below[i])
-            level_force += weights[i] * (share_above[i] - share_below[i]) * misfit[i]
+            for m in range(lanes):
+                level_force[m] += weights[i] * (
+                    2.0 * (shares[n + i, m] * aims[i, m] + shares[i, m] * aims[n + i, m])
+                    + (shares[i, m] - shares[n + i, m]) * misfit[i, m]
+                )
+        for m in range(lanes):
+            lam_step[m] = level_force[m] / border_scale[m]
         for j in range(d):
-            step.delta[j] += work.border[j] * (level_force / border_scale)
+            for m in range(lanes):
+                step.delta[j, m] += work.border[j, m] * lam_step[m]
 
-    cholesky_solve(work.M, step.delta)
+    cholesky_solve(work.M, work.inverse, step.delta)
 
     # Back-substitution.
-    lam_step = 0.0
+    for m in range(lanes):
+        lam_step[m] = 0.0
     if level_is_free:
-        lam_step = (level_force - dot(work.border, step.delta)) / border_scale
-        step.level[0] = lam_step
-        step.level[1] = slack_aim - s / lam * lam_step
-    multiply(Xt, step.delta, rows)
-    gather(owner, rows, step_above)
-    for i in range(n):
-        force[i] -= stiffness[i] * step_above[i]
-    for i in range(n):
-        step_above[i] = 2.0 * lam_step * weights[i] * share_below[i] - force[i]
-    for i in range(n):
-        step_below[i] = 2.0 * lam_step * weights[i] * share_above[i] + force[i]
-    for i in range(2 * n):
-        step.parts[i] = work.aims[i] - work.ratios[i] * step.duals[i]
-    if has_ball:
-        step.ball[0] = 0.0
         for j in range(d):
-            step.ball[1 + j] = step.delta[j]
-        unscale(work.cone_point, eta, step.ball, work.cone_b)
+            for m in range(lanes):
+                level_force[m] -= work.border[j, m] * step.delta[j, m]
+        for m in range(lanes):
+            lam_step[m] = level_force[m] / border_scale[m]
+            step.level[0, m] = lam_step[m]
+            step.level[1, m] -= s[m] / lam[m] * lam_step[m]
+    np.dot(problem.X, step.delta, rows)
+    for i in range(n):
+        for m in range(lanes):
+            force[i, m] -= stiffness[i, m] * rows[owner[i], m]
+    for i in range(n):
+        for m in range(lanes):
+            step.duals[i, m] = 2.0 * weights[i] * lam_step[m] * shares[n + i, m] - force[i, m]
+    for i in range(n):
+        for m in range(lanes):
+            step.duals[n + i, m] = 2.0 * weights[i] * lam_step[m] * shares[i, m] + force[i, m]
+    for i in range(2 * n):
+        for m in range(lanes):
+            step.parts[i, m] = aims[i, m] - work.ratios[i, m] * step.duals[i, m]
+    if has_ball:
+        for m in range(lanes):
+            step.ball[0, m] = 0.0
+        copy(step.delta, step.ball[1:])
+        scale(work.cone_point, inverse_eta, -1.0, step.ball, work.cone_b)
         for j in range(d + 1):
-            work.cone_a[j] -= work.cone_b[j]
-        unscale(work.cone_point, eta, work.cone_a, step.dual_ball)
+            for m in range(lanes):
+                work.cone_a[j, m] -= work.cone_b[j, m]
+        scale(work.cone_point, inverse_eta, -1.0, work.cone_a, step.dual_ball)
         for j in range(d + 1):
-            step.dual_ball[j] -= at.dual_ball[j]
+            for m in range(lanes):
+                step.dual_ball[j, m] -= at.dual_ball[j, m]

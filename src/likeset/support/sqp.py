@@ -82,7 +82,7 @@ class CentredSet:
         n, K = len(A), len(self.X)
         best, upper = np.zeros_like(A), np.full(n, np.inf)
         rows = np.arange(n)  # directions still going; the arrays below hold only those
-        Y, scale = self._start(A)
+        Y = self._start(A)
         U = Y @ self.X.T
         slopes, weights, rise = np.empty((n, K)), np.empty((n, K)), np.empty(n)
         self.project(Y, U, slopes, weights, rise)
@@ -92,17 +92,17 @@ class CentredSet:
             bound, lam, mu = certify(A, Y, G, rise, self.theta_c, self.e, self.e2, self.radius)
             upper[rows] = bound = np.minimum(upper[rows], bound)
             best[rows] = Y
-            going = (bound - value > tolerance * np.maximum(bound, scale)) & (damping < MAX_DAMPING)
+            going = (bound - value > tolerance * bound) & (damping < MAX_DAMPING)
             if not going.all():
                 if not going.any():
                     break
                 rows, A, Y, U, G, slopes, weights = (x[going] for x in (rows, A, Y, U, G, slopes, weights))
-                rise, value, lam, mu, scale = (x[going] for x in (rise, value, lam, mu, scale))
+                rise, value, lam, mu = (x[going] for x in (rise, value, lam, mu))
                 damping, careful = damping[going], careful[going]
             hessians = self.hessians(weights)
             steps = sqp_steps(A, Y, G, hessians, rise, lam, mu, damping, self.theta_c, self.e, self.e2)
             for i in np.flatnonzero(careful):
-                steps[i] = self._careful_step(A[i], Y[i], G[i], hessians[:, i], float(rise[i]))
+                steps[i] = self._careful_step(A[i], Y[i], G[i], hessians[:, i], float(rise[i]), float(damping[i]))
             new_Y, new_U = Y + steps, U + steps @ self.X.T
             new_slopes, new_weights, new_rise = np.empty_like(slopes), np.empty_like(weights), np.empty_like(rise)
             self.project(new_Y, new_U, new_slopes, new_weights, new_rise)
@@ -110,9 +110,9 @@ class CentredSet:
             # Within the sliver of the projection a value may fall although the point improves.
             better = new_value > value - 4.0 * SLIVER * np.abs(value)
             relaxed = np.where(damping > 1e-6, 0.1 * damping, 0.0)
-            tighter = np.where(careful, damping, np.maximum(FIRST_DAMPING, 10.0 * damping))
+            tighter = np.where(careful, np.maximum(FIRST_DAMPING, 10.0 * damping), damping)
             damping = np.where(better, relaxed, tighter)
-            careful = careful == better  # keep the kind of step that works, else try the other
+            careful |= ~better
             if not better.all():
                 failed = ~better
                 new_Y[failed], new_U[failed], new_slopes[failed] = Y[failed], U[failed], slopes[failed]
@@ -120,38 +120,33 @@ class CentredSet:
             Y, U, slopes, weights, rise, value = new_Y, new_U, new_slopes, new_weights, new_rise, new_value
         return best, upper
 
-    def _careful_step(self, a: Array, delta: Array, g: Array, packed: Array, rise: float) -> Array:
-        """The step to the maximiser over { second-order model of dF at delta <= e } cut with the ball itself.
+    def _careful_step(self, a: Array, delta: Array, g: Array, packed: Array, rise: float, damping: float) -> Array:
+        """The step p to the maximiser over { g'p + p'Hp/2 <= e - dF } cut with the ball itself.
 
-        Worth an eigendecomposition where the two constraints meet at a sharp edge, and linearising the ball fails.
-        Around the centre the model reads  q(delta') = b'delta' + delta''H delta'/2 <= e - rise + g'delta -
-        delta'H delta/2  with  b = g - H delta. It must hold at the centre: if need be H shrinks until q = dF there.
+        Worth an eigendecomposition where the two constraints meet at a sharp edge, and linearising them fails. With
+        enough damping (times the diagonal of H, on top) the model lies inside C, and the step cannot fail.
         """
         d = len(a)
         H = np.empty((d, d))
         H[packed_indices(d)] = packed
         H = np.triu(H) + np.triu(H, 1).T
-        bend = float(delta @ H @ delta)
-        tangent = float(g @ delta) - rise  # >= 0: how far the tangent at delta lies below dF at the centre
-        if self.e + tangent - 0.5 * bend < 0.5 * self.e:
-            H, bend = H * (2.0 * tangent / bend), 2.0 * tangent
-        curvatures, axes = np.linalg.eigh(H)
-        target = np.empty((1, d))
+        curvatures, axes = np.linalg.eigh(H + damping * np.diag(np.diag(H)))
+        theta = self.theta_c + delta
+        share = max(0.0, 1.0 - rise / self.e), max(0.0, 1.0 - float(delta @ (self.theta_c + theta)) / self.e2)
+        step = np.empty((1, d))
         model_maximisers(
-            (a @ axes)[None], np.maximum(curvatures, 0.0), (g - H @ delta) @ axes, self.theta_c @ axes,
-            self.e + tangent - 0.5 * bend, self.e2, 1e-12, target,
+            (a @ axes)[None], np.maximum(curvatures, 0.0), g @ axes, theta @ axes, self.e, self.e2, *share, 1e-12, step
         )  # fmt: skip
-        step: Array = target[0] @ axes.T - delta
-        return step
+        return axes @ step[0]
 
-    def _start(self, A: Array) -> tuple[Array, Array]:
-        """Maximisers of the second-order model of C, and the half-widths of an ellipsoid inside that model."""
+    def _start(self, A: Array) -> Array:
+        """Maximisers of the second-order model of C at the centre."""
         rotated = A @ self.axes
-        width = np.sqrt(np.sum(rotated**2 / (self.curvatures / self.e + 2.0 / self.e2), axis=1))
         delta = np.empty_like(A)
         g, theta = self.g_c @ self.axes, self.theta_c @ self.axes
-        model_maximisers(rotated, self.curvatures, g, theta, self.e, self.e2, 1e-2, delta)
-        return delta @ self.axes.T, width
+        model_maximisers(rotated, self.curvatures, g, theta, self.e, self.e2, 1.0, 1.0, 1e-2, delta)
+        start: Array = delta @ self.axes.T
+        return start
 
 
 @cache

@@ -1,0 +1,335 @@
+r"""Functions in a reproducing kernel Hilbert space: z = f(x) = <f, k_x> with |f| <= bound.
+
+**Exact without features.** The likelihood sees f only through its values at the points observed, so everything happens
+in the span of their sections k_p, plus, for a query x, the one direction of k_x outside that span (the representer
+theorem). An orthonormal basis of the span comes from a Cholesky factorisation that grows by one row per new point,
+
+    K_PP = L L',     coordinates(x) = L^-1 k(P, x),     outside(x)^2 = k(x, x) - |coordinates(x)|^2.
+
+**Numerical rank.** A point whose section lies in the span up to ``RANK_TOLERANCE`` (relative, in the square) adds no
+basis vector: duplicates, near-duplicates and smooth kernels on fine grids keep the basis small. The computation is
+then exact for a kernel that differs from the given one by that relative amount. Queries keep their part outside the
+span, however small, so bands stay outer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likeset.arguments import positive, positive_integer, real_array, rows
+from likeset.errors import InvalidArgumentError, ShapeError
+from likeset.spaces.base import Array
+from likeset.spaces.kernel_settings import kernel_from_settings, kernel_settings
+
+RANK_TOLERANCE = 1e-13
+Kernel = Callable[[Array, Array], Array]
+
+
+@dataclass(frozen=True)
+class NormReport:
+    """The norm of a function given by its values, and how it depends on the jitter added to the kernel matrix.
+
+    norm         of the interpolant of least norm, on the numerical range of the kernel matrix
+    unexplained  length of the part of the values outside that range, relative to their length: not small means that
+                 no function of the space takes these values, whatever its norm
+    jitters, norms   v'(K + jitter I)^-1 v, square-rooted: a plateau is a norm one can believe
+    """
+
+    norm: float
+    unexplained: float
+    jitters: Array
+    norms: Array
+
+    def __float__(self) -> float:
+        return self.norm
+
+
+class _Rows:
+    """Basis points and Cholesky rows, append-only, shared by every basis that is a prefix of them."""
+
+    def __init__(self, capacity: int, dim: int, domain_size: int) -> None:
+        self.points = np.zeros((capacity, dim))
+        self.factor = np.zeros((capacity, capacity))
+        self.on_domain = np.zeros((domain_size, capacity))  # coordinates of every domain point: more Cholesky rows
+        self.filled = 0
+
+
+class RKHSBasis:
+    """The first ``size`` basis points of a shared table: an immutable basis that grows without copying."""
+
+    def __init__(self, space: RKHS, table: _Rows, size: int) -> None:
+        self.space, self._table, self._size = space, table, size
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RKHSBasis:
+        return self  # immutable: the table only grows, and a basis never looks beyond its own size
+
+    @property
+    def dimension(self) -> int:
+        """Number of basis vectors."""
+        return self._size
+
+    @property
+    def points(self) -> Array:
+        """The basis points P."""
+        return self._table.points[: self._size]
+
+    @property
+    def factor(self) -> Array:
+        """L with K_PP = L L'."""
+        return self._table.factor[: self._size, : self._size]
+
+    def coordinates(self, x: Array) -> tuple[Array, Array]:
+        """L^-1 k(P, x) and the length of the rest of k_x."""
+        if self.space.domain is not None:
+            inside = self._table.on_domain[self.space.places(x), : self._size]
+        else:
+            inside = self._solve(self.space.gram(self.points, x)).T
+        squared = self.space.diagonal(x) - np.einsum("ij,ij->i", inside, inside)
+        return np.ascontiguousarray(inside), np.sqrt(np.maximum(squared, 0.0))
+
+    def including(self, x: Array) -> RKHSBasis:
+        """One more Cholesky row, unless k_x is in the span to numerical rank."""
+        inside, outside = self.coordinates(x[None, :])
+        if outside[0] ** 2 <= RANK_TOLERANCE * self.space.diagonal(x[None, :])[0]:
+            return self
+        table, n = self._table, self._size
+        if table.filled != n or n == len(table.points):
+            grown = _Rows(max(16, 2 * n), x.shape[0], len(table.on_domain))
+            grown.points[:n], grown.factor[:n, :n] = self.points, self.factor
+            grown.on_domain[:, :n] = table.on_domain[:, :n]
+            table = grown
+        table.points[n], table.factor[n, :n], table.factor[n, n] = x, inside[0], outside[0]
+        if self.space.domain is not None:
+            section = self.space.gram(self.space.domain, x[None, :])[:, 0]
+            table.on_domain[:, n] = (section - table.on_domain[:, :n] @ inside[0]) / outside[0]
+        table.filled = n + 1
+        return RKHSBasis(self.space, table, n + 1)
+
+    def parameters(self, theta: Any) -> tuple[Array, Array]:
+        """Functions by their values on the domain -> coordinates of their projection on the span, and their norms."""
+        values = self.space.values_on_domain(theta)
+        at_points = values[:, self.space.places(self.points)]
+        return np.ascontiguousarray(self._solve(at_points.T).T), self.space.norms(values)
+
+    def lift(self, coordinates: Array, outside: Array, x: Array) -> Array:
+        """Functions as values on the domain; without a domain, at the basis points and, last, at x itself."""
+        if self.space.domain is not None:
+            return self._on_domain(coordinates, outside, x)
+        at_points = coordinates @ self.factor.T
+        return np.column_stack([at_points, self.evaluate(coordinates, outside, x, x)]) if x.shape[1] else at_points
+
+    def evaluate(self, coordinates: Array, outside: Array, x: Array, at: Array) -> Array:
+        """Row by row, the value at ``at`` of the function with these coordinates and component outside the span."""
+        there, _ = self.coordinates(at)
+        values = np.einsum("ij,ij->i", coordinates, there)
+        if np.any(outside):
+            here, length = self.coordinates(x)
+            section = np.array([self.space.gram(x[i : i + 1], at[i : i + 1])[0, 0] for i in range(len(x))])
+            rest = section - np.einsum("ij,ij->i", here, there)
+            values = values + outside * np.divide(rest, length, out=np.zeros_like(rest), where=length > 0)
+        return values
+
+    def _on_domain(self, coordinates: Array, outside: Array, x: Array) -> Array:
+        everywhere = self._table.on_domain[:, : self._size]
+        values = coordinates @ everywhere.T
+        if np.any(outside):
+            here, length = self.coordinates(x)
+            rest = self.space.gram(x, self.space.domain) - here @ everywhere.T  # type: ignore[arg-type]
+            scale = np.divide(outside, length, out=np.zeros_like(outside), where=length > 0)
+            values = values + scale[:, None] * rest
+        return values
+
+    def state(self) -> dict[str, Array]:
+        """Basis points, Cholesky factor, and the domain's coordinates."""
+        on_domain = self._table.on_domain[:, : self._size]
+        return {"points": self.points, "factor": self.factor, "on_domain": on_domain}
+
+    def _solve(self, right: Array) -> Array:
+        if self._size == 0:
+            return np.zeros((0, right.shape[1]))
+        from scipy.linalg import solve_triangular
+
+        return np.asarray(solve_triangular(self.factor, right, lower=True, check_finite=False))
+
+
+class RKHS:
+    """Functions f with |f|_k <= bound; ``kernel`` is any k(X, Y) -> matrix, scikit-learn's kernel objects first of all.
+
+    Parameters
+    ----------
+    kernel   positive semi-definite, with k(X, Y) of shape (len(X), len(Y)); no noise term (that is the family's part)
+    bound    B: the promise |f*|_k <= B about the truth. ``norm`` helps to choose it
+    domain   the points on which functions live, shape (m,) or (m, dim); ``contains`` and ``log_ratio`` take function
+             values on it. ``None``: any point may be observed and asked for
+    dim      number of input coordinates, when there is no domain to tell it
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> import likeset as ls
+    >>> space = RKHS(RBF(0.2), bound=2.0, domain=np.linspace(0, 1, 50))
+    >>> seq = ls.ConfidenceSequence(ls.Gaussian(0.1), space)
+    >>> seq.update([0.0, space.domain[10, 0]], [0.3, 0.8])
+    >>> low, high = seq.set.interval(space.domain)            # a band over the whole domain
+    >>> bool(np.all(low < high))
+    True
+    """
+
+    def __init__(self, kernel: Kernel, bound: float, domain: Any = None, dim: int | None = None) -> None:
+        if not callable(kernel):
+            raise InvalidArgumentError("kernel", kernel, "is not callable", "pass k(X, Y), e.g. RBF(0.1)")
+        self.kernel = kernel
+        self.bound = positive("bound", bound)
+        self.domain: Array | None = None
+        if domain is not None:
+            array = real_array("domain", domain)
+            array = array.reshape(-1, 1) if array.ndim <= 1 else array
+            if array.ndim != 2 or len(array) == 0:
+                raise ShapeError("domain", domain, f"has shape {array.shape}", "pass points as rows, shape (m, dim)")
+            self.domain = np.ascontiguousarray(array)
+        self.dim = positive_integer("dim", dim if dim is not None else 1 if self.domain is None else array.shape[1])
+        if self.domain is not None and self.domain.shape[1] != self.dim:
+            raise ShapeError("dim", dim, f"does not fit a domain of shape {self.domain.shape}", "leave dim out")
+        self._places = {} if self.domain is None else {p.tobytes(): i for i, p in enumerate(self.domain)}
+        if self.domain is not None and len(self._places) < len(self.domain):
+            raise InvalidArgumentError("domain", domain, "has repeated points", "pass each point once (np.unique)")
+        self._spectrum: tuple[Array, Array] | None = None
+        self._check_kernel()
+
+    def __repr__(self) -> str:
+        where = f"dim={self.dim}" if self.domain is None else f"domain of {len(self.domain)} points"
+        return f"RKHS({self.kernel!r}, bound={self.bound:g}, {where})"
+
+    def settings(self) -> dict[str, Any] | None:
+        """Constructor arguments; None for a kernel that only its author can rebuild."""
+        described = kernel_settings(self.kernel)
+        if described is None:
+            return None
+        domain = None if self.domain is None else self.domain.tolist()
+        return {"kernel": described, "bound": self.bound, "domain": domain, "dim": self.dim}
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> RKHS:
+        """The inverse of ``settings``."""
+        return cls(**{**settings, "kernel": kernel_from_settings(settings["kernel"])})
+
+    @property
+    def covariate_shape(self) -> tuple[int, ...]:
+        """(dim,)."""
+        return (self.dim,)
+
+    def covariates(self, x: Any, name: str = "x") -> Array:
+        """Points of the domain, or any points when there is none; k(x, x) must be positive."""
+        array = rows(name, x, self.dim)
+        if self.domain is not None:
+            for i, point in enumerate(array):
+                if point.tobytes() not in self._places:
+                    nearest = self.domain[int(np.argmin(((self.domain - point) ** 2).sum(axis=1)))]
+                    raise InvalidArgumentError(
+                        f"{name}[{i}]", point, "is not a point of the domain", f"the nearest one is {nearest}"
+                    )
+        zero = ~(self.diagonal(array) > 0)
+        if zero.any():
+            i = int(np.argmax(zero))
+            raise InvalidArgumentError(
+                f"{name}[{i}]", array[i], "has k(x, x) = 0", "every function is zero there; leave the point out"
+            )
+        return array
+
+    def start(self) -> RKHSBasis:
+        """The empty basis."""
+        return RKHSBasis(self, _Rows(16, self.dim, len(self._places)), 0)
+
+    def restore(self, state: dict[str, Array]) -> RKHSBasis:
+        """The basis whose ``state`` this is."""
+        n = len(state["points"])
+        table = _Rows(max(16, n), self.dim, len(self._places))
+        table.points[:n], table.factor[:n, :n], table.filled = state["points"], state["factor"], n
+        table.on_domain[:, :n] = state["on_domain"]
+        return RKHSBasis(self, table, n)
+
+    def gram(self, x: Array, y: Array) -> Array:
+        """k(x, y) as a plain matrix."""
+        if len(x) == 0 or len(y) == 0:
+            return np.zeros((len(x), len(y)))
+        return np.asarray(self.kernel(x, y), dtype=np.float64)
+
+    def diagonal(self, x: Array) -> Array:
+        """k(x, x) of every row."""
+        if hasattr(self.kernel, "diag"):
+            return np.asarray(self.kernel.diag(x), dtype=np.float64)
+        return np.array([self.gram(x[i : i + 1], x[i : i + 1])[0, 0] for i in range(len(x))])
+
+    def places(self, points: Array) -> list[int]:
+        """Numbers of domain points."""
+        return [self._places[p.tobytes()] for p in np.ascontiguousarray(points)]
+
+    def values_on_domain(self, values: Any) -> Array:
+        """Check function values on the domain; one row per function."""
+        if self.domain is None:
+            raise InvalidArgumentError(
+                "domain", None, "is needed to say what function values mean", "give RKHS(..., domain=points)"
+            )
+        return rows("theta", np.reshape(values, (1, -1)) if np.ndim(values) == 1 else values, len(self.domain))
+
+    def norms(self, values: Array) -> Array:
+        """|f|_k of every row of values on the domain; inf where no function of the space takes them."""
+        eigenvalues, vectors = self._domain_spectrum()
+        projected = values @ vectors
+        kept = eigenvalues > 0
+        squared = np.sum(projected[:, kept] ** 2 / eigenvalues[kept], axis=1)
+        rest = np.linalg.norm(projected[:, ~kept], axis=1)
+        return np.where(rest <= 1e-6 * np.linalg.norm(values, axis=1), np.sqrt(squared), np.inf)
+
+    def norm(self, values: Any) -> NormReport:
+        """The RKHS norm of a function from its values on the domain: is the bound B large enough?
+
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> space = RKHS(RBF(0.06), bound=4.0, domain=np.linspace(0, 1.2, 64))
+        >>> x = space.domain[:, 0]
+        >>> report = space.norm(-(1.4 - 3 * x) * np.sin(18 * x))
+        >>> round(report.norm, 2)                                  # larger than the bound of 4
+        4.08
+        >>> bool(report.norms[0] > report.norms[2] > report.norms[4])   # and no plateau: jitter hides it
+        True
+        """
+        row = self.values_on_domain(values)
+        eigenvalues, vectors = self._domain_spectrum()
+        projected = (row @ vectors)[0]
+        kept = eigenvalues > 0
+        unexplained = float(np.linalg.norm(projected[~kept])) / max(float(np.linalg.norm(row)), 1e-300)
+        jitters = eigenvalues.max() * 10.0 ** np.arange(-14, -1, 2)
+        norms = np.array([np.sqrt(np.sum(projected**2 / (eigenvalues + jitter))) for jitter in jitters])
+        return NormReport(float(self.norms(row)[0]), unexplained, jitters, norms)
+
+    def _domain_spectrum(self) -> tuple[Array, Array]:
+        """Eigenvalues of the kernel matrix of the domain, zero below numerical rank, and eigenvectors."""
+        if self._spectrum is None:
+            assert self.domain is not None
+            gram = self.gram(self.domain, self.domain)
+            values, vectors = np.linalg.eigh(0.5 * (gram + gram.T))
+            floor = len(values) * np.finfo(np.float64).eps * values[-1]
+            self._spectrum = np.where(values > floor, values, 0.0), vectors
+        return self._spectrum
+
+    def _check_kernel(self) -> None:
+        probe = np.linspace(0.1, 0.9, 4 * self.dim).reshape(4, self.dim) if self.domain is None else self.domain[:4]
+        gram = self.gram(probe, probe.copy())
+        n = len(probe)
+        if gram.shape != (n, n) or not np.isfinite(gram).all():
+            raise InvalidArgumentError(
+                "kernel", self.kernel, f"returned shape {gram.shape} for {n} points or non-finite values",
+                "k(X, Y) must return a finite matrix of shape (len(X), len(Y))",
+            )  # fmt: skip
+        scale = np.abs(gram).max()
+        if not np.allclose(gram, gram.T, atol=1e-10 * scale) or np.linalg.eigvalsh(gram)[0] < -1e-8 * scale:
+            raise InvalidArgumentError(
+                "kernel", self.kernel, "is not symmetric positive semi-definite", "pass a covariance kernel"
+            )
+        if not np.allclose(self.diagonal(probe), np.diag(gram), rtol=1e-10, atol=0.0):
+            raise InvalidArgumentError(
+                "kernel", self.kernel, "has a diagonal that is not k(x, x), as with a noise kernel",
+                "leave WhiteKernel out: noise is described by the family",
+            )  # fmt: skip

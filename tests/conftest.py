@@ -1,0 +1,5 @@
+"""Settings shared by all tests."""
+
+import matplotlib
+
+matplotlib.use("Agg")
