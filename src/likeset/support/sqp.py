@@ -29,6 +29,7 @@ from likeset.support.terms import Array, CallableTerms, Curve, CurveTerms, IntAr
 
 MAX_ITERATIONS = 120
 FIRST_DAMPING, MAX_DAMPING = 1e-3, 1e12
+ROUNDING = 2 * float(np.finfo(np.float64).eps)
 PACKED_LIMIT = 4_000_000  # numbers in the table of products x_ki x_kj (32 MB); beyond, Hessians one by one
 BLOCK_LIMIT = 200_000  # numbers in an (n, K) block of directions
 
@@ -87,12 +88,13 @@ class CentredSet:
         slopes, weights, rise = np.empty((n, K)), np.empty((n, K)), np.empty(n)
         self.project(Y, U, slopes, weights, rise)
         damping, careful, value = np.zeros(n), np.zeros(n, dtype=bool), np.einsum("ij,ij->i", A, Y)
+        rounding = ROUNDING * float(np.linalg.norm(self.theta_c))  # a smaller gap is lost in a'theta_c + a'delta
         for _ in range(MAX_ITERATIONS):
             G = self.g_c + slopes @ self.X
             bound, lam, mu = certify(A, Y, G, rise, self.theta_c, self.e, self.e2, self.radius)
             upper[rows] = bound = np.minimum(upper[rows], bound)
             best[rows] = Y
-            going = (bound - value > tolerance * bound) & (damping < MAX_DAMPING)
+            going = (bound - value > np.maximum(tolerance * bound, rounding)) & (damping < MAX_DAMPING)
             if not going.all():
                 if not going.any():
                     break
