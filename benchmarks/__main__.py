@@ -25,15 +25,17 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), default=list(BENCHMARKS))
     parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer repeats")
     parser.add_argument("--out", type=Path, default=Path("out/bench/engine.json"), help="where the JSON goes")
+    parser.add_argument("--markdown", type=Path, help="also write the tables as Markdown, as in docs/benchmarks.md")
     options = parser.parse_args()
 
     console = Console() if sys.stdout.isatty() else Console(width=120)
-    results = {}
+    results, tables = {}, []
     for name in options.only:
         with Progress(console=console, transient=True) as progress:
             report = BENCHMARKS[name](progress, options.quick)
         report.show(console)
         results[name] = report.records
+        tables.append(report.markdown())
 
     machine = {
         "python": platform.python_version(),
@@ -50,6 +52,14 @@ def main() -> None:
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(document, indent=1) + "\n")
     console.print(f"numbers written to {options.out}")
+    if options.markdown:
+        called = " ".join(["python -m benchmarks", *(["--quick"] if options.quick else [])])
+        versions = f"likeset {document['version']}, Python {machine['python']}, NumPy {machine['numpy']}"
+        intro = (
+            f"# Benchmarks\n\nOne run of `{called} --markdown docs/benchmarks.md` ({versions}, two shared cores). "
+            "Times are noisy, by a factor of two on a busy machine; ratios are taken within one run.\n\n"
+        )
+        options.markdown.write_text(intro + "\n".join(tables))
 
 
 if __name__ == "__main__":

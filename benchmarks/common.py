@@ -47,6 +47,16 @@ class Report:
             table.add_row(*("-" if value is None else format(value, style) for value, style in cells))
         return table
 
+    def markdown(self) -> str:
+        """The same as a Markdown table."""
+        rows = [[heading for _, heading, _ in self.columns], ["---"] * len(self.columns)]
+        for record in self.records:
+            cells = [(record[key], style) for key, _, style in self.columns]
+            rows.append(["-" if value is None else format(value, style) for value, style in cells])
+        notes = "".join(f"\n* {note}" for note in self.notes)
+        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        return f"## {self.title}\n\n{table}\n{notes}\n"
+
     def show(self, console: Console) -> None:
         """Print the table and the notes."""
         console.print(self.table())

@@ -62,13 +62,44 @@ def test_growth_with_censoring():
     assert growth > 0.5
 
 
+class OwnPredictor:
+    """A user's own forecaster: a running mean on the link scale."""
+
+    def __init__(self, family):
+        self.family, self.total, self.n = family, 0.0, 0
+
+    def forecast(self, phi):
+        return PlugIn(self.family, np.log((self.total + 1) / (self.n + 1)))
+
+    def observe(self, phi, y):
+        self.total += float(y)
+        self.n += 1
+
+
+class OwnWeighting:
+    def weight(self, phi):
+        return 0.5 if phi.x[0] > 0 else 1.0
+
+    def observe(self, phi, y):
+        pass
+
+
+def test_the_suite_judges_a_users_own_pieces():
+    checks.check_predictor(OwnPredictor(ls.Poisson()), ls.Poisson())
+    checks.check_weighting(OwnWeighting(), ls.Poisson())
+    logistic = ls.CustomFamily(
+        lambda y, z: np.abs(y - z) + 2 * np.log1p(np.exp(-np.abs(y - z))), support="real", convex=True
+    )
+    checks.check_family(logistic)
+
+
 # -- negative controls: each must be caught ----------------------------------------------------------------------
 
 
 class Uninspected(ls.ConfidenceSequence):
     """A sequence whose own guards are off, so that the check has to do the catching."""
 
-    def _check_total_probability(self, forecast, phi):
+    def _check_total_probability(self, forecast, phi, y):
         pass
 
     def _checked_weight(self, weight):

@@ -103,7 +103,7 @@ class Peeking:
 
 def test_a_peeking_predictor_fails_this_test():
     class Unguarded(ls.ConfidenceSequence):
-        def _check_total_probability(self, forecast, phi):
+        def _check_total_probability(self, forecast, phi, y):
             pass
 
     runs, family = 40, ls.Gaussian(0.3)

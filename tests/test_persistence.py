@@ -89,7 +89,7 @@ def test_a_users_own_predictor_is_replayed(tmp_path):
 
 def test_a_custom_family_is_passed_again(tmp_path):
     family = ls.CustomFamily(
-        lambda y, z: np.abs(y - z) + 2 * np.log1p(np.exp(-np.abs(y - z))), support="real", name="Logistic"
+        lambda y, z: np.abs(y - z) + 2 * np.log1p(np.exp(-np.abs(y - z))), support="real", convex=True, name="Logistic"
     )
     sequence = ls.ConfidenceSequence(family, ls.Linear(1, 2.0))
     sequence.update(np.ones(4), [0.1, 0.7, -0.2, 0.4])
@@ -173,6 +173,47 @@ def test_damaged_contents(tmp_path, change, message):
         ls.load(path)
 
 
+def reshaped(name, change_array):
+    def change(member, content):
+        if member != name:
+            return content
+        buffer = io.BytesIO()
+        np.save(buffer, change_array(np.load(io.BytesIO(content))))
+        return buffer.getvalue()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change_array"),
+    [
+        ("ledger/gains.npy", lambda a: a[:-1]),
+        ("ledger/gains.npy", lambda a: a * np.nan),
+        ("ledger/log_q.npy", lambda a: a[:-1]),
+        ("ledger/weights.npy", lambda a: a * 2),
+        ("ledger/covariate.npy", lambda a: a + 1),
+        ("ledger/x.npy", lambda a: a[:, :1]),
+        ("basis/vectors.npy", lambda a: a[:, :1]),
+    ],
+)
+def test_arrays_that_do_not_fit_together(tmp_path, name, change_array):
+    path = rewritten(saved(tmp_path), reshaped(name, change_array))
+    with pytest.raises(ls.FileFormatError, match="damaged"):
+        ls.load(path)
+
+
+def test_an_aggregate_with_a_users_own_member_is_replayed(tmp_path):
+    family = ls.Poisson()
+    make = lambda: ls.Aggregate(Remembering(family), ls.FTRL())  # noqa: E731
+    sequence = ls.ConfidenceSequence(family, ls.Linear(1, 2.0), predictor=make())
+    sequence.update(np.ones(6), [1, 2, 0, 4, 1, 0])
+    sequence.save(tmp_path / "a")
+    loaded = ls.load(tmp_path / "a", predictor=make())
+    for s in (sequence, loaded):
+        s.update(1.0, 2)
+    np.testing.assert_allclose(sequence.ledger.log_q.rows, loaded.ledger.log_q.rows, rtol=1e-9)
+
+
 def test_pickled_arrays_are_refused(tmp_path):
     def change(name, content):
         if name != "ledger/x.npy":
@@ -192,6 +233,13 @@ def test_paths_that_do_not_work(tmp_path):
         ls.load(tmp_path)
     with pytest.raises(ls.InvalidArgumentError, match="cannot be written"):
         ls.ConfidenceSequence(ls.Poisson(), ls.Linear(1, 1.0)).save(tmp_path / "no" / "folder" / "a")
+    for wrong in (None, 5):
+        with pytest.raises(ls.InvalidArgumentError, match="path"):
+            ls.load(wrong)
+        with pytest.raises(ls.InvalidArgumentError, match="path"):
+            ls.ConfidenceSequence(ls.Poisson(), ls.Linear(1, 1.0)).save(wrong)
+    with pytest.raises(ls.InvalidArgumentError, match="cannot be written"):
+        ls.ConfidenceSequence(ls.Poisson(), ls.Linear(1, 1.0)).save(tmp_path)
     text = tmp_path / "notes.txt"
     text.write_text("hello")
     with pytest.raises(ls.FileFormatError):
@@ -206,7 +254,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr(np, "save", full)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(ls.InvalidArgumentError, match="disk full"):
         ls.load(path).save(path)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == [path.name]

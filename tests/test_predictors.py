@@ -148,6 +148,27 @@ def test_laplace_predictive_is_the_convolution(m, s, b, y):
     assert ours == pytest.approx(reference, rel=1e-6, abs=1e-12)
 
 
+@pytest.mark.parametrize("spread", [1e-3, 1.0, 1e4, 1e7, 1e10])
+def test_laplace_predictive_stays_a_density_for_any_spread(spread):
+    """Exponents of order (s/b)^2 must cancel before they are computed."""
+    density = predictive(ls.Laplace(0.01), np.array([0.3]), np.array([spread]), np.inf)
+    width = 12 * max(spread, 0.05)
+    y = 0.3 + width * np.linspace(-1, 1, 400_001)
+    assert np.exp(density.log_densities(y)).sum() * (y[1] - y[0]) == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1, 0.03, 0.01, 0.001])
+def test_mixture_copes_with_any_signal_to_noise_ratio(scale):
+    family = ls.Laplace(scale)
+    X, y = stream(family, 40, seed=1)
+    scores = {}
+    for predictor in (ls.Mixture(), ls.FTRL()):
+        sequence = ls.ConfidenceSequence(family, ls.Linear(3, 3.0), predictor=predictor)
+        sequence.update(X, y)
+        scores[type(predictor)] = sequence.ledger.log_q.rows.sum()
+    assert scores[ls.Mixture] > scores[ls.FTRL] - 3.0
+
+
 @pytest.mark.parametrize("family", [ls.Poisson(), ls.Bernoulli(), ls.Weibull(2.0)], ids=repr)
 def test_quadrature_predictive_matches_the_integral(family):
     y = family.observations([1.0])[0]

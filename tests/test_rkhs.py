@@ -75,7 +75,7 @@ def as_linear(sequence, **pieces):
             pass
 
     class Unguarded(ls.ConfidenceSequence):
-        def _check_total_probability(self, forecast, phi):
+        def _check_total_probability(self, forecast, phi, y):
             pass
 
     linear = Unguarded(sequence.family, ls.Linear(phi.shape[1], space.bound), sequence.alpha, Replay())

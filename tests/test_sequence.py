@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likeset as ls
+from likeset.persistence import _state_of
 
 
 def fresh(family=None, dim=2, **kwargs):
@@ -17,7 +18,7 @@ def fresh(family=None, dim=2, **kwargs):
 def fingerprint(sequence):
     ledger = sequence.ledger
     rows = [getattr(ledger, name).rows.tobytes() for name in ("x", "y", "weights", "log_q", "covariate")]
-    state = sequence.forecaster.state() if hasattr(sequence.forecaster, "state") else {}
+    state = _state_of(sequence.forecaster)
     return rows, ledger.gains.tobytes(), {k: v.tobytes() for k, v in state.items()}
 
 
@@ -98,6 +99,19 @@ def test_the_sequence_describes_itself():
         (lambda: ls.Gaussian(-1.0), "sigma"),
         (lambda: ls.Gaussian(np.nan), "sigma"),
         (lambda: ls.Gaussian(np.inf), "sigma"),
+        (lambda: ls.Gaussian(1e-200), "sigma"),
+        (lambda: ls.Gaussian(1e200), "sigma"),
+        (lambda: ls.Gaussian(10**400), "sigma"),
+        (lambda: ls.Linear(np.inf, 1.0), "dim"),
+        (lambda: ls.Linear(2, 1e-160), "bound"),
+        (lambda: ls.Linear(2, 1e160), "bound"),
+        (lambda: ls.ConfidenceSequence(ls.Poisson, ls.Linear(1, 1.0)), "family"),
+        (lambda: ls.ConfidenceSequence(ls.Poisson(), ls.Linear), "space"),
+        (lambda: fresh(predictor=ls.FTRL), "predictor"),
+        (lambda: fresh(weighting=ls.BiasWeighting), "weighting"),
+        (lambda: ls.Aggregate(ls.FTRL), "predictors[0]"),
+        (lambda: ls.CustomFamily(lambda y, z: y, support="real", z_range=3), "z_range"),
+        (lambda: ls.CustomFamily(lambda y, z: y, support=["a", "b"]), "support"),
         (lambda: ls.Gaussian("wide"), "sigma"),
         (lambda: ls.Laplace(0), "scale"),
         (lambda: ls.Laplace(True), "scale"),
@@ -151,6 +165,8 @@ def test_custom_family_pieces_are_checked():
         )
     with pytest.raises(ls.PieceError, match="vectorised"):
         ls.CustomFamily(lambda y, z: 1.0, support="real")
+    with pytest.raises(ls.PieceError, match="failed on arrays"):
+        ls.CustomFamily(lambda y, z: y.nonsense(), support="real")
     with pytest.raises(ls.NotConvexError):
         ls.CustomFamily(lambda y, z: np.log(np.pi) + np.log1p((y - z) ** 2), support="real", convex=True)
 
@@ -170,6 +186,13 @@ BAD_UPDATES = [
     (ls.Poisson(), [1.0, 0.0], "three", "y"),
     (ls.Poisson(), [1.0, 0.0], np.nan, "y"),
     (ls.Poisson(), [1.0, 0.0], np.inf, "y"),
+    (ls.Poisson(), [1.0, 0.0], 1e200, "y"),
+    (ls.Poisson(), [1.0, 0.0], 1e17, "y[0]"),
+    (ls.Poisson(), [1e200, 0.0], 1, "x"),
+    (ls.Poisson(), [10**400, 0], 1, "x"),
+    (ls.Poisson(), np.array(["1", "0"], dtype=object), 1, "x"),
+    (ls.Poisson(), np.ma.masked_array([1.0, 2.0], [False, True]), 1, "x"),
+    (ls.Gaussian(1.0), [1.0, 0.0], 1e200, "y"),
     (ls.Poisson(), [1.0, 0.0], -1, "y[0]"),
     (ls.Poisson(), [1.0, 0.0], 1.5, "y[0]"),
     (ls.Poisson(), [1.0, 0.0], [1, 2], "y"),
@@ -180,7 +203,8 @@ BAD_UPDATES = [
     (ls.Weibull(2.0), [1.0, 0.0], 0.0, "y[0]"),
     (ls.Weibull(2.0), [1.0, 0.0], -0.3, "y[0]"),
     (ls.Weibull(2.0), [1.0, 0.0], (0.3, 2), "y[0]"),
-    (ls.Weibull(2.0), [1.0, 0.0], 1e200, "y[0]"),
+    (ls.Weibull(2.0), [1.0, 0.0], 1e200, "y"),
+    (ls.Weibull(8.0), [1.0, 0.0], 1e50, "y[0]"),
     (ls.LogWeibull(2.0), [1.0, 0.0], 800.0, "y[0]"),
     (ls.Laplace(1.0), [1.0, 0.0], [], "y"),
 ]
@@ -301,13 +325,60 @@ def test_a_plug_in_of_another_family_is_inspected():
         sequence.update([1.0, 0.0], 1)
 
 
-def test_a_predictor_that_crashes_changes_nothing():
-    sequence = fresh(predictor=Scripted(fail_observe_at=2))
+@pytest.mark.parametrize("wrap", [lambda p: p, lambda p: ls.Aggregate(p, ls.FTRL())], ids=["own", "in an aggregate"])
+def test_a_predictor_that_crashes_changes_nothing(wrap):
+    sequence = fresh(predictor=wrap(Scripted(fail_observe_at=2)))
     sequence.update([1.0, 0.0], 1)
     before = fingerprint(sequence)
     with pytest.raises(RuntimeError, match="out of memory"):
         sequence.update([[1.0, 0.0]] * 4, [1, 2, 0, 1])
     assert fingerprint(sequence) == before
+
+
+def test_a_failing_function_leaves_the_basis_alone():
+    sequence = fresh(predictor=ls.Fixed(lambda x: np.nan if x[1] else 0.0))
+    sequence.update([1.0, 0.0], 1)
+    with pytest.raises(ls.PieceError):
+        sequence.update([0.0, 1.0], 1)
+    assert sequence._running.basis.dimension == 1
+
+
+def test_forecasts_that_hide_their_mass():
+    """Beyond the grid of the check, at the observed y, in unnormalised blends, in densities of other families."""
+    from likeset.predictors import Blend
+
+    def seen(family, forecast, y, bound=2.0):
+        space = ls.Linear(2, bound)
+        ls.ConfidenceSequence(family, space, predictor=Scripted(forecasts={0: forecast})).update([1.0, 0.0], y)
+
+    poisson, gaussian = ls.Poisson(), ls.Gaussian(0.5)
+    spike = Density(lambda y: np.where(np.asarray(y) > 1e5, 50.0, poisson.log_density(y, 0.0)))
+    tall = Density(lambda y: 3.0 + gaussian.log_density(y, 20.0))
+    censored = Density(lambda y: np.where(y[..., 1] == 0, 30.0, ls.Weibull(2.0).log_density(y, 0.0)))
+    double = Blend([ls.PlugIn(gaussian, 0.0), ls.PlugIn(gaussian, 0.1)], np.zeros(2))
+    for family, forecast, y in [
+        (poisson, spike, 200_000),
+        (gaussian, tall, 20.0),
+        (ls.Weibull(2.0), censored, (0.5, 0)),
+        (gaussian, double, 0.0),
+        (gaussian, ls.PlugIn(ls.CustomFamily(lambda y, z: 0 * y + 0 * z + np.log(2), support=[0, 1]), 0.0), 0.5),
+        (ls.Binomial(5), ls.PlugIn(ls.Binomial(2), 0.0), 5),
+    ]:
+        with pytest.raises(ls.PieceError):
+            seen(family, forecast, y, bound=100.0)
+
+
+def test_alpha_is_fixed():
+    with pytest.raises(AttributeError):
+        fresh().alpha = 0.5
+
+
+def test_a_running_forecaster_is_not_shared():
+    running = ls.FTRL().start(ls.Poisson(), ls.Linear(2, 2.0))
+    a, b = fresh(predictor=running), fresh(predictor=running)
+    a.update([[1.0, 0.0]] * 3, [5, 5, 5])
+    b.update([1.0, 0.0], 5)
+    assert b.ledger.log_q.rows[0] == a.ledger.log_q.rows[0]
 
 
 def test_a_piece_that_cannot_be_copied_is_refused():

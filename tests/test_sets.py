@@ -26,7 +26,7 @@ def logistic_noise(y, z):
     return u + 2 * np.log1p(np.exp(-u))
 
 
-CUSTOM = ls.CustomFamily(logistic_noise, support="real", name="Logistic")
+CUSTOM = ls.CustomFamily(logistic_noise, support="real", convex=True, name="Logistic")
 
 
 def filled(family, n=25, dim=3, bound=2.0, seed=0, alpha=0.05, distinct=None, scale=1.0, **pieces):
@@ -295,7 +295,23 @@ def test_non_convex_family_has_membership_but_no_extrema():
     sequence = ls.ConfidenceSequence(family, ls.Linear(1, 2.0), predictor=ls.Mixture())
     sequence.update(np.ones(5), [0.1, -0.3, 0.2, 4.0, 0.0])
     assert sequence.set.contains(0.1)
-    with pytest.raises(ls.NotConvexError):
+    for ask in (lambda s: s.upper(1.0), lambda s: s.is_empty, lambda s: s.centre):
+        with pytest.raises(ls.NotConvexError):
+            ask(sequence.set)
+
+
+def test_a_false_claim_of_convexity_is_noticed_at_the_data():
+    """A wide Student t looks convex where it is probed, and is not at an outlier."""
+    from scipy.special import gammaln
+
+    def student(y, z, nu=3.0, scale=5.0):
+        constant = gammaln(nu / 2) - gammaln((nu + 1) / 2) + 0.5 * np.log(nu * np.pi) + np.log(scale)
+        return constant + 0.5 * (nu + 1) * np.log1p(((y - z) / scale) ** 2 / nu)
+
+    family = ls.CustomFamily(student, support="real", convex=True, name="Student")
+    sequence = ls.ConfidenceSequence(family, ls.Linear(1, 100.0), predictor=ls.Fixed([0.0]))
+    sequence.update(np.ones(3), [0.1, 60.0, -0.4])
+    with pytest.raises(ls.NotConvexError, match="declared convex"):
         sequence.set.upper(1.0)
 
 
@@ -305,7 +321,7 @@ def test_custom_family_equals_the_built_in_one():
     def nll(t, z):
         return t * np.exp(z) - z
 
-    custom = ls.CustomFamily(nll, support="positive", name="MyExponential", z_range=(-2, 2))
+    custom = ls.CustomFamily(nll, support="positive", convex=True, name="MyExponential", z_range=(-2, 2))
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 2))
     times = rng.exponential(np.exp(-X @ [0.4, -0.3]))

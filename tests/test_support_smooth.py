@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+import likeset as ls
 from likeset.support import smooth
 from likeset.support.certificate import certificate
 from likeset.support.curves import evaluate_terms
 from likeset.support.ellipsoids import model_maximisers
+from likeset.support.newton import minimise_over_ball
 from likeset.support.terms import Array, CallableTerms, Curve, CurveTerms, LevelSet, PointTerms, Solution
-from reference import REGIMES, CvxpySupport, cvxpy_minimum, emptied, evaluate, instance, violation
+from reference import REGIMES, CvxpySupport, cvxpy_minimum, emptied, evaluate, instance, simulate_terms, violation
 
 SMOOTH = ("poisson", "bernoulli", "weibull")
 
@@ -29,12 +31,12 @@ def half_widths(prepared: smooth.Prepared, A: Array, solution: Solution) -> Arra
     return 0.5 * (solution.upper + prepared.solve(-A).upper)
 
 
-def check_consistent(level_set: LevelSet, A: Array, gap: float = 1e-6) -> Solution:
+def check_consistent(level_set: LevelSet, A: Array, gap: float = 1e-6, outside: float = 1e-12) -> Solution:
     """What must hold for any set, without a second solver; returns the solution."""
     prepared = smooth.prepare(level_set)
     assert prepared.status in ("regular", "point")
     solution = prepared.solve(A)
-    assert np.all(violation(level_set, solution.points) <= 1e-12)
+    assert np.all(violation(level_set, solution.points) <= outside)
     assert solution.values == pytest.approx(np.einsum("ij,ij->i", A, solution.points), rel=1e-12, abs=1e-12)
     width = half_widths(prepared, A, solution)
     assert np.all(solution.upper >= solution.values)
@@ -64,6 +66,66 @@ def test_against_conic_solver(kind: str, regime: str) -> None:
     assert np.all(attained <= solution.upper + 1e-9 * np.maximum(width, np.abs(solution.upper)))
     if regime in ("regular", "ball active", "fewer covariates than dimensions", "zero column", "dim 1"):
         assert attained == pytest.approx(solution.upper, rel=1e-6, abs=1e-6)
+
+
+def test_vertex_of_a_steep_likelihood_and_the_ball() -> None:
+    """The likelihood still rises at the sphere; the maximum sits where its boundary meets the ball."""
+    rng = np.random.default_rng(12)
+    truth = rng.normal(size=2)
+    truth *= 0.18 / np.linalg.norm(truth)
+    X = rng.normal(size=(11, 2)) / np.sqrt(2)
+    sequence = ls.ConfidenceSequence(ls.Weibull(2.0), ls.Linear(2, 0.3), 0.5)
+    sequence.update(X, sequence.family.sample(X @ truth, rng))
+    D = np.concatenate([X[:3], np.random.default_rng(12).normal(size=(4, 2))])
+    answer = sequence.set.support(D)
+    width = 0.5 * (answer.upper + sequence.set.support(-D).upper)
+    assert np.all(answer.upper - answer.values <= 1e-6 * width)
+    # The part of the sphere that belongs to the set ends in the vertices.
+    angle = np.linspace(0.0, 2 * np.pi, 200_001)
+    circle = 0.3 * np.column_stack([np.cos(angle), np.sin(angle)])
+    arc = circle[sequence.set.contains(circle * (1 - 1e-9))]
+    attained = np.max(arc @ D.T, axis=0)
+    assert np.all(attained <= answer.upper + 1e-9)
+    assert answer.upper[[1, 5]] == pytest.approx(attained[[1, 5]], abs=2e-5)  # the two vertices, to the grid
+
+
+def cut_by_the_ball(rng: np.random.Generator) -> LevelSet:
+    """Data from a theta in, at or beyond the sphere, on covariates of any scale."""
+    dim, n_covariates = int(rng.integers(1, 9)), int(rng.integers(1, 20))
+    X = rng.standard_normal((n_covariates, dim)) / np.sqrt(dim) * 10 ** rng.uniform(-1, 1)
+    radius = 10 ** rng.uniform(-1, 0.7)
+    theta = rng.standard_normal(dim)
+    z = np.clip(X @ theta * radius / np.linalg.norm(theta) * rng.choice([0.5, 1.0, 2.0]), -5.0, 5.0)
+    kind = SMOOTH[int(rng.integers(len(SMOOTH)))]
+    terms = simulate_terms(rng, kind, z, rng.integers(1, 10, n_covariates), "regular")
+    nearest, *_ = minimise_over_ball(X, terms, 0.0, radius, np.zeros(dim), 0.0)
+    level_set = LevelSet(X, terms, 0.0, radius)
+    return replace(level_set, level=float(evaluate(level_set, nearest)) + 10 ** rng.uniform(-4, 1.5))
+
+
+def test_edges_of_the_ball_converge() -> None:
+    for seed in (*range(300), 900, 1314):  # 124 and the last two: edges that a plain linearised step never reaches
+        rng = np.random.default_rng([21, seed])
+        level_set = cut_by_the_ball(rng)
+        A = directions(rng, level_set, 6)
+        # Where a A(z) and s z cancel, the level is raised by more than 1e-12 of what is left of them.
+        solution = check_consistent(level_set, A, gap=1e-6, outside=1e-11)
+        # Every maximiser is a point of the set, so no bound of another direction may cut it off.
+        length = level_set.radius * np.linalg.norm(A, axis=1)
+        assert np.all(solution.points @ A.T <= solution.upper + 1e-12 * length)
+
+
+def test_centre_keeps_away_from_both_constraints() -> None:
+    """F = e^z - 6 z falls up to z = log 6, far outside the ball: half the room in F is spent on the ball's slack."""
+    terms = CurveTerms(Curve.EXPONENTIAL, np.ones(1), np.full(1, 6.0))
+    radius = 0.5
+    minimum, slope = math.exp(radius) - 6 * radius, math.exp(radius) - 6
+    for room in (1e-6, 1e-2, 1.0):
+        prepared = smooth.prepare(LevelSet(np.array([[1.0, 0.0]]), terms, minimum + room, radius))
+        centre = prepared.centre
+        assert math.exp(centre[0]) - 6 * centre[0] - minimum <= 0.51 * room
+        best = 0.5 * room / -slope  # to first order, the farthest from the sphere that half the room can buy
+        assert radius - np.linalg.norm(centre) >= 0.25 * best
 
 
 def as_callable(terms: CurveTerms) -> CallableTerms:

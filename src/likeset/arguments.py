@@ -13,13 +13,16 @@ from likeset.errors import InvalidArgumentError, ShapeError
 Array = NDArray[np.float64]
 
 
+LARGEST = 1e100  # beyond this, squares and products overflow
+
+
 def real_number(name: str, value: Any) -> float:
     """A finite or infinite real number as float; NaN, strings, booleans and arrays are refused."""
     if isinstance(value, (bool, np.bool_, str, bytes)) or value is None:
         raise InvalidArgumentError(name, value, "is not a number", "pass a real number")
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidArgumentError(name, value, "is not a number", "pass a real number") from None
     if math.isnan(number):
         raise InvalidArgumentError(name, value, "is not a number (NaN)", "pass a real number")
@@ -31,8 +34,12 @@ def positive(name: str, value: Any, *, infinite: bool = False) -> float:
     number = real_number(name, value)
     if number <= 0:
         raise InvalidArgumentError(name, value, "is not positive", "pass a number > 0")
-    if not infinite and math.isinf(number):
-        raise InvalidArgumentError(name, value, "is not finite", "pass a finite number > 0")
+    if math.isinf(number) and infinite:
+        return number
+    if not 1 / LARGEST <= number <= LARGEST:
+        raise InvalidArgumentError(
+            name, value, f"is not between {1 / LARGEST:g} and {LARGEST:g}", "use units in which it is of order one"
+        )
     return number
 
 
@@ -49,23 +56,25 @@ def error_level(name: str, value: Any) -> float:
 def positive_integer(name: str, value: Any) -> int:
     """An integer >= 1; integral floats such as 3.0 are accepted."""
     number = real_number(name, value)
-    if number != math.floor(number) or number < 1 or math.isinf(number):
+    if math.isinf(number) or number != math.floor(number) or number < 1:
         raise InvalidArgumentError(name, value, "is not a positive integer", "pass an integer >= 1")
     return int(number)
 
 
 def real_array(name: str, value: Any) -> Array:
     """Any array-like of finite real numbers as a fresh float64 array (−0.0 becomes 0.0)."""
+    if np.ma.is_masked(value):
+        raise InvalidArgumentError(name, value, "has masked entries", "fill or drop them first")
     try:
         raw = np.asarray(value)
     except ValueError:
         raise ShapeError(name, value, "is ragged", "pass rows of equal length") from None
     if raw.dtype.kind not in "biuf":
         try:
-            if raw.dtype.kind != "O":
+            if raw.dtype.kind != "O" or any(isinstance(entry, (str, bytes)) for entry in raw.flat):
                 raise TypeError
             raw = raw.astype(np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InvalidArgumentError(
                 name, value, f"has dtype {raw.dtype}, not real numbers", "convert it to float first"
             ) from None
@@ -74,6 +83,10 @@ def real_array(name: str, value: Any) -> Array:
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InvalidArgumentError(
             name, value, f"contains {array[where]} at index {where}", "remove or impute non-finite entries"
+        )
+    if array.size and np.abs(array).max() > LARGEST:
+        raise InvalidArgumentError(
+            name, value, f"has an entry beyond {LARGEST:g}", "use units in which typical entries are of order one"
         )
     return array
 

@@ -24,7 +24,7 @@ import numpy as np
 from likeset.errors import InvalidArgumentError, LikesetError
 from likeset.families import FAMILIES
 from likeset.families.base import Array, CurveFamily, Family
-from likeset.persistence import load
+from likeset.persistence import describe, load
 from likeset.predictors import PREDICTORS
 from likeset.sequence import ConfidenceSequence
 from likeset.spaces import Embedded, Linear
@@ -60,12 +60,13 @@ def one_step_growth(sequence: ConfidenceSequence, x: Any, theta: Any) -> float:
     reach = min(sequence.space.bound * float(np.linalg.norm(covariate)), 3.0)
     y, v = sequence.family.outcomes(np.array([min(z, -reach), z, max(z, reach)]))
     before = sequence.set.log_ratio(theta)
-    density = np.exp(sequence.family.log_density(y, np.full(len(v), z)))
+    log_density = sequence.family.log_density(y, np.full(len(v), z))
     growth = 0.0
-    for outcome, mass in zip(y, v * density, strict=True):
-        after = copy.deepcopy(sequence)
-        after.update(covariate, outcome[None])
-        growth += mass * float(np.exp(after.set.log_ratio(theta) - before))
+    for outcome, weight, log_p in zip(y, v, log_density, strict=True):
+        if log_p > -700.0:  # beyond, the outcome has no probability under theta, and the ratio no meaning
+            after = copy.deepcopy(sequence)
+            after.update(covariate, outcome[None])
+            growth += weight * float(np.exp(log_p + after.set.log_ratio(theta) - before))
     return growth
 
 
@@ -143,11 +144,13 @@ def check_predictability(sequence: ConfidenceSequence, x: Any) -> None:
 
 
 def check_round_trip(sequence: ConfidenceSequence) -> None:
-    """Raise unless a saved and loaded copy continues bit for bit (built-in pieces)."""
+    """Raise unless a saved and loaded copy continues bit for bit; pieces of the user's own are passed again, fresh."""
+    roles = ("family", "space", "predictor", "weighting")
+    own = {role: copy.deepcopy(getattr(sequence, role)) for role in roles if "own" in describe(getattr(sequence, role))}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sequence.likeset"
         sequence.save(path)
-        loaded = load(path)
+        loaded = load(path, **own)
     original = copy.deepcopy(sequence)
     rng = np.random.default_rng(1)
     for _ in range(3):

@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
+from likeset.errors import NotConvexError
 from likeset.families.base import CurveFamily, Family
 from likeset.families.laplace import Laplace
 from likeset.spaces.base import Embedded
@@ -146,6 +147,11 @@ class PairSums:
         def evaluate(Z: Array) -> tuple[Array, Array, Array]:
             z = Z[..., owner]
             first, second = family.derivatives(y, z)
+            if family.convex and np.max(second) > 1e-5 * (1.0 + np.abs(second).max()):
+                raise NotConvexError(
+                    f"{family!r} was declared convex in z, but its second derivative is negative at an observed y; "
+                    "leave the claim out."
+                )
             return merge(-family.log_density(y, z)), merge(-first), merge(np.maximum(-second, 0.0))
 
         return CallableTerms(evaluate)

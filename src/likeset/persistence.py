@@ -16,7 +16,6 @@ import io
 import json
 import math
 import os
-import tempfile
 import zipfile
 import zlib
 from os import PathLike
@@ -61,13 +60,10 @@ def save(sequence: ConfidenceSequence, path: str | PathLike[str]) -> None:
         "n_observations": sequence.n_observations,
         "arrays": [f"{group}/{name}" for group, state in groups.items() for name in state],
     }
-    target = Path(path)
+    target = _path(path)
+    temporary = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    except OSError as error:
-        raise InvalidArgumentError("path", str(path), f"cannot be written ({error})", "pass a writable path") from error
-    try:
-        with os.fdopen(handle, "wb") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("header.json", json.dumps(header, indent=1))
             for group, state in groups.items():
                 for name, array in state.items():
@@ -75,9 +71,10 @@ def save(sequence: ConfidenceSequence, path: str | PathLike[str]) -> None:
                     np.save(buffer, np.ascontiguousarray(array, dtype=np.float64), allow_pickle=False)
                     archive.writestr(f"{group}/{name}.npy", buffer.getvalue())
         os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    except OSError as error:
+        raise InvalidArgumentError("path", str(path), f"cannot be written ({error})", "pass a writable path") from error
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def load(
@@ -96,7 +93,7 @@ def load(
     """
     from likeset.sequence import ConfidenceSequence
 
-    header, groups = _read(Path(path))
+    header, groups = _read(_path(path))
     try:
         given = {"family": family, "space": space, "predictor": predictor, "weighting": weighting}
         pieces = {role: _piece(role, header[role], own) for role, own in given.items()}
@@ -104,12 +101,14 @@ def load(
             pieces["family"], pieces["space"], header["alpha"], pieces["predictor"], pieces["weighting"]
         )
         running = sequence._running
+        _check_ledger(groups["ledger"], header["n_observations"], sequence)
         running.ledger.restore(groups["ledger"])
         running.basis = sequence.space.restore(groups["basis"])
-        if running.ledger.merged.dimension > running.basis.dimension or len(running.ledger) != header["n_observations"]:
-            raise FileFormatError(f"{path} is damaged: its arrays do not fit together; restore it from a backup.")
-        for role, running_piece in (("forecaster", running.forecaster), ("weigher", running.weigher)):
-            if hasattr(running_piece, "restore"):
+        if running.ledger.merged.dimension > running.basis.dimension:
+            raise ValueError("the basis is smaller than the ledger's coordinates")
+        own_pieces: dict[str, Any] = {"forecaster": running.forecaster, "weigher": running.weigher}
+        for role, running_piece in own_pieces.items():
+            if _has_state(running_piece):
                 running_piece.restore(groups[role])
             else:
                 _replay(running_piece, sequence)
@@ -159,7 +158,37 @@ def _piece(role: str, description: dict[str, Any], own: Any) -> Any:
 
 
 def _state_of(running_piece: Any) -> dict[str, Array]:
-    return dict(running_piece.state()) if hasattr(running_piece, "state") else {}
+    return dict(running_piece.state()) if _has_state(running_piece) else {}
+
+
+def _has_state(running_piece: Any) -> bool:
+    members = getattr(running_piece, "members", [])
+    return hasattr(running_piece, "state") and hasattr(running_piece, "restore") and all(map(_has_state, members))
+
+
+def _check_ledger(state: dict[str, Array], n: int, sequence: ConfidenceSequence) -> None:
+    """Raise ValueError unless the ledger's arrays fit each other, the space and the family."""
+    count = len(state["merged.coordinates"])
+    shapes = {
+        "x": (n, *sequence.space.covariate_shape), "y": (n, *sequence.family.observation_shape), "weights": (n,),
+        "log_q": (n,), "covariate": (n,), "gains": (count,),
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        if state[name].shape != shape:
+            raise ValueError(f"ledger/{name} has shape {state[name].shape}, not {shape}")
+    for name, array in state.items():
+        if np.isnan(array).any():
+            raise ValueError(f"ledger/{name} contains NaN")
+    w, k = state["weights"], state["covariate"]
+    if n and not (((w >= 0) & (w <= 1)).all() and (k >= 0).all() and set(k) == set(range(count))):
+        raise ValueError("weights or covariate numbers are out of range")
+
+
+def _path(path: str | PathLike[str]) -> Path:
+    try:
+        return Path(path)
+    except TypeError:
+        raise InvalidArgumentError("path", path, "is not a path", "pass a string or pathlib.Path") from None
 
 
 def _replay(running_piece: Any, sequence: ConfidenceSequence) -> None:
@@ -194,6 +223,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Array]]]:
         zipfile.BadZipFile,
         KeyError,
         ValueError,
+        NotImplementedError,
+        RuntimeError,
         EOFError,
         AttributeError,
         TypeError,

@@ -11,13 +11,25 @@ import numpy as np
 
 from likeset.arguments import error_level
 from likeset.errors import InvalidArgumentError, PieceError, ShapeError
+from likeset.families import FAMILIES
 from likeset.families.base import Array, Family
 from likeset.ledger import Ledger
-from likeset.predictors import Blend, Forecast, Forecaster, Mixture, MixtureForecast, PlugIn, Predictor
+from likeset.predictors import (
+    PREDICTORS,
+    Aggregate,
+    Blend,
+    Fixed,
+    Forecast,
+    Forecaster,
+    Mixture,
+    MixtureForecast,
+    PlugIn,
+    Predictor,
+)
 from likeset.predictors.aggregate import started
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Basis, Embedded, Space
-from likeset.weights import Unweighted, Weigher, Weighting
+from likeset.weights import WEIGHTINGS, Unweighted, Weigher, Weighting
 
 _LIKELIHOOD_REACH = 6.0  # |z| up to which a foreign forecast's total probability is looked at
 
@@ -69,23 +81,23 @@ class ConfidenceSequence:
         predictor: Predictor | Forecaster | None = None,
         weighting: Weighting | Weigher | None = None,
     ) -> None:
-        if not isinstance(family, Family):
+        if isinstance(family, type) or not isinstance(family, Family):
             raise InvalidArgumentError("family", family, "is not a family", "pass e.g. Poisson() or CustomFamily(...)")
-        if not isinstance(space, Space):
+        if isinstance(space, type) or not isinstance(space, Space):
             raise InvalidArgumentError("space", space, "is not a space", "pass e.g. Linear(dim=3, bound=2.0)")
         self.family = family
         self.space = space
-        self.alpha = error_level("alpha", alpha)
+        self._alpha = error_level("alpha", alpha)
         self.predictor = Mixture() if predictor is None else predictor
         self.weighting = Unweighted() if weighting is None else weighting
-        if not isinstance(self.predictor, (Predictor, Forecaster)):
+        if isinstance(predictor, type) or not isinstance(self.predictor, (Predictor, Forecaster)):
             raise InvalidArgumentError(
                 "predictor",
                 predictor,
                 "is not a predictor",
                 "pass e.g. FTRL() or an object with forecast and observe",
             )
-        if not isinstance(self.weighting, (Weighting, Weigher)):
+        if isinstance(weighting, type) or not isinstance(self.weighting, (Weighting, Weigher)):
             raise InvalidArgumentError(
                 "weighting",
                 weighting,
@@ -99,7 +111,7 @@ class ConfidenceSequence:
             forecaster=started(self.predictor, family, space),
             weigher=self.weighting.start(family, space) if isinstance(self.weighting, Weighting) else self.weighting,
         )
-        self._trusted = _is_built_in(self._running.forecaster) and _is_built_in(self._running.weigher)
+        self._trusted = _cannot_fail(self.predictor) and _cannot_fail(self.weighting)
         self._set: LikelihoodSet | None = None
 
     def __repr__(self) -> str:
@@ -107,6 +119,11 @@ class ConfidenceSequence:
             f"ConfidenceSequence({self.family!r}, {self.space!r}, alpha={self.alpha:g}, predictor={self.predictor!r}, "
             f"weighting={self.weighting!r}) with {self.n_observations} observations"
         )
+
+    @property
+    def alpha(self) -> float:
+        """The error level; fixed when the sequence starts."""
+        return self._alpha
 
     @property
     def n_observations(self) -> int:
@@ -175,19 +192,21 @@ class ConfidenceSequence:
         """Algorithm 1, one step: embed, forecast, weigh; then, and only then, look at y."""
         ledger = running.ledger
         index = ledger.number(x)
+        basis = running.basis
         if index is None:
             index = ledger.merged.count
-            running.basis = running.basis.including(x)
-            coordinates = running.basis.coordinates(x[None, :])[0][0]
+            basis = basis.including(x)
+            coordinates = basis.coordinates(x[None, :])[0][0]
         else:
             coordinates = ledger.merged.coordinates[index]
-        missing = running.basis.dimension - len(coordinates)
+        missing = basis.dimension - len(coordinates)
         phi = Embedded(x, np.pad(coordinates, (0, missing)) if missing else coordinates, index)
 
         forecast = running.forecaster.forecast(phi)
         weight = self._checked_weight(running.weigher.weight(phi))
         log_q = self._checked_score(forecast, phi, y)
 
+        running.basis = basis
         ledger.append(phi, y, weight, log_q)
         running.forecaster.observe(phi, y)
         running.weigher.observe(phi, y)
@@ -207,8 +226,9 @@ class ConfidenceSequence:
         return number
 
     def _checked_score(self, forecast: Forecast, phi: Embedded, y: Array) -> float:
-        if not _is_density_of(forecast, self.family):
-            self._check_total_probability(forecast, phi)
+        foreign = not _is_density_of(forecast, self.family)
+        if foreign:
+            self._check_total_probability(forecast, phi, y)
         try:
             log_q = float(np.asarray(forecast.log_density(y)).reshape(()))
         except (TypeError, ValueError) as error:
@@ -220,46 +240,67 @@ class ConfidenceSequence:
                 f"the forecast of {self.predictor!r} has log-density {log_q} at y = {y}; "
                 "a density must be a number below infinity (zero density, -inf, is allowed)."
             )
+        is_probability = self.family.discrete or (self.family.observation_shape == (2,) and y[1] == 0)
+        if foreign and is_probability and log_q > 1e-9:
+            raise PieceError(
+                f"the forecast of {self.predictor!r} gives y = {y} a probability above one (log q = {log_q:.4g}); "
+                "normalise it (rule 3 of validity)."
+            )
         return log_q
 
-    def _check_total_probability(self, forecast: Forecast, phi: Embedded) -> None:
-        """Refuse a foreign forecast whose density integrates to more than one."""
+    def _check_total_probability(self, forecast: Forecast, phi: Embedded, y: Array) -> None:
+        """Refuse a foreign forecast whose density integrates to more than one, over Theta's reach or around y."""
         reach = min(self.space.bound * float(np.linalg.norm(phi.coordinates)), _LIKELIHOOD_REACH)
-        masses = []
-        for shift in (0.0, 0.37):  # a spike between nodes fools one rule, hardly two
-            y, v = self.family.outcomes(np.linspace(-reach, reach, 7) + shift)
-            try:
-                values = np.asarray(forecast.log_density(y), dtype=np.float64)
-            except Exception as error:
+        grid = np.linspace(-reach, reach, 7)
+        # A spike between nodes fools one rule, hardly two.
+        rules = [[self.family.outcomes(grid + shift) for shift in (0.0, 0.37)]]
+        if not self.family.discrete and not self.family.observation_shape:
+            rules.append([self.family.outcomes(np.array([float(y) + shift])) for shift in (0.0, 0.37)])
+        for pair in rules:
+            mass = min(self._total_probability(forecast, *rule) for rule in pair)
+            if not mass <= 1.001:
                 raise PieceError(
-                    f"the forecast {forecast!r} of {self.predictor!r} failed on an array of outcomes: {error}; "
-                    "log_density(y) must be vectorised in y."
-                ) from error
-            if values.shape != v.shape:
-                raise PieceError(
-                    f"the forecast {forecast!r} of {self.predictor!r} returned shape {values.shape} for {len(v)} "
-                    "outcomes; log_density(y) must be vectorised in y."
+                    f"the forecast {forecast!r} of {self.predictor!r} is not a density: it integrates to {mass:.4g} "
+                    "over the outcomes; normalise it (rule 3 of validity)."
                 )
-            with np.errstate(over="ignore"):
-                masses.append(float(np.sum(v * np.exp(values))))
-        if min(masses) > 1.001 or np.isnan(masses).any():
+
+    def _total_probability(self, forecast: Forecast, y: Array, v: Array) -> float:
+        try:
+            values = np.asarray(forecast.log_density(y), dtype=np.float64)
+        except Exception as error:
             raise PieceError(
-                f"the forecast {forecast!r} of {self.predictor!r} is not a density: it integrates to {min(masses):.4g} "
-                "over the outcomes; normalise it (rule 3 of validity)."
+                f"the forecast {forecast!r} of {self.predictor!r} failed on an array of outcomes: {error}; "
+                "log_density(y) must be vectorised in y."
+            ) from error
+        if values.shape != v.shape:
+            raise PieceError(
+                f"the forecast {forecast!r} of {self.predictor!r} returned shape {values.shape} for {len(v)} "
+                "outcomes; log_density(y) must be vectorised in y."
             )
+        with np.errstate(over="ignore"):
+            mass = float(np.sum(v * np.exp(values)))
+        return np.inf if np.isnan(mass) else mass
 
 
 def _is_density_of(forecast: Forecast, family: Family) -> bool:
     """Whether a forecast is a density of this family's outcomes by construction."""
-    if type(forecast) is PlugIn:
-        return type(forecast.family) is type(family)
+    if type(forecast) is PlugIn or type(forecast) is MixtureForecast:
+        own = forecast.family
+        same_outcomes = type(own) is type(family) and (not family.discrete or own.settings() == family.settings())
+        return own is family or (same_outcomes and type(own) in FAMILIES)
     if type(forecast) is Blend:
-        return all(_is_density_of(c, family) for c in forecast.components)
-    return type(forecast) is MixtureForecast
+        shares = float(np.exp(forecast.log_shares).sum())
+        return shares <= 1.0 + 1e-9 and all(_is_density_of(c, family) for c in forecast.components)
+    return False
 
 
-def _is_built_in(piece: object) -> bool:
-    return type(piece).__module__.split(".")[0] == __name__.split(".")[0]
+def _cannot_fail(piece: object) -> bool:
+    """Whether a piece is a built-in one, started by the sequence itself and made of built-in parts only."""
+    if isinstance(piece, Aggregate):
+        return all(_cannot_fail(p) for p in piece.predictors)
+    if isinstance(piece, Fixed) and piece.function is not None:
+        return False
+    return type(piece) in (*PREDICTORS, *WEIGHTINGS)
 
 
 def _independent_copy(running: Running) -> Running:

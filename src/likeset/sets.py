@@ -100,7 +100,8 @@ class LikelihoodSet:
         """Whether no parameter is plausible: a certified alarm, at level alpha, that the model is wrong."""
         if self._whole_ball:
             return False
-        return bool(self._prepared.status == "empty")
+        with SingleThreadedBlas():
+            return bool(self._prepared.status == "empty")
 
     # -- extrema ------------------------------------------------------------------------------------------------
 
@@ -216,11 +217,6 @@ class LikelihoodSet:
 
         Points get one more coordinate, their component along the direction's part outside the span.
         """
-        if not self._convex:
-            raise NotConvexError(
-                "exact extrema need a negative log-density that is convex in z, and this family's is not; "
-                "contains() and log_ratio() work for any family."
-            )
         if self._whole_ball:
             return self._maximise_over_ball(inside, outside)
         lengths = np.hypot(np.linalg.norm(inside, axis=1), outside)
@@ -246,14 +242,20 @@ class LikelihoodSet:
 
     @cached_property
     def _prepared(self) -> PreparedSet:
-        with SingleThreadedBlas():
-            return support.prepare(LevelSet(self._coordinates, self._terms, self._level, self.space.bound))
+        return self._prepare(self._coordinates)
 
     @cached_property
     def _prepared_padded(self) -> PreparedSet:
         # Directions that leave the span get one more coordinate, on which the likelihood is flat.
-        wider = with_columns(self._coordinates, self._basis.dimension + 1)
-        return support.prepare(LevelSet(wider, self._terms, self._level, self.space.bound))
+        return self._prepare(with_columns(self._coordinates, self._basis.dimension + 1))
+
+    def _prepare(self, coordinates: Array) -> PreparedSet:
+        if not self._convex:
+            raise NotConvexError(
+                "extrema and emptiness need a negative log-density that is convex in z, and this family is not "
+                "declared so; contains() and log_ratio() work for any family."
+            )
+        return support.prepare(LevelSet(coordinates, self._terms, self._level, self.space.bound))
 
     def _with_weights(self, covariate_weights: Any, level: float | None) -> LikelihoodSet:
         weights = np.ones(len(self._gains)) if covariate_weights is None else real_array(

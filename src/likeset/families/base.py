@@ -79,7 +79,8 @@ def curve_value(curve: Curve, z: Array) -> Array:
     if curve is Curve.QUADRATIC:
         return 0.5 * z * z
     if curve is Curve.EXPONENTIAL:
-        return np.exp(z)
+        with np.errstate(over="ignore"):  # density zero where the rate overflows
+            return np.exp(z)
     return np.logaddexp(0.0, z)
 
 
@@ -88,7 +89,8 @@ def curve_derivatives(curve: Curve, z: Array) -> tuple[Array, Array]:
     if curve is Curve.QUADRATIC:
         return z, np.ones_like(z)
     if curve is Curve.EXPONENTIAL:
-        e = np.exp(z)
+        with np.errstate(over="ignore"):
+            e = np.exp(z)
         return e, e
     return sigmoid(z), sigmoid(z) * sigmoid(-z)
 

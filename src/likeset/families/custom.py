@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from likeset.arguments import real_array
 from likeset.errors import InvalidArgumentError, NotConvexError, PieceError
 from likeset.families.base import Array, observation_vector, panels, refuse
 
@@ -35,17 +36,16 @@ class CustomFamily:
     first, second : derivatives of ``negative_log_density`` in z; computed if omitted.
     sample, mean : ``sample(z, rng)`` and ``mean(z)``; computed from the density if omitted.
     z_range : interval of linear predictors on which the pieces are checked and the curvature measured.
-    convex : claim convexity in z; ``None`` finds out on ``z_range``. A claim that is seen to be false is
-        refused.
+    convex : your claim that the function is convex in z for every y. Exact extrema need it, and probing cannot prove
+        it; a claim that is seen to be false, here or later at the data, is refused.
 
     Example: logistic noise (heavier tails than Gaussian, smoother than Laplace).
 
     >>> def logistic(y, z):
     ...     u = np.abs(y - z)
     ...     return u + 2 * np.log1p(np.exp(-u))
-    >>> family = CustomFamily(logistic, support="real", name="Logistic")
-    >>> family.convex, family
-    (True, Logistic())
+    >>> CustomFamily(logistic, support="real", convex=True, name="Logistic")
+    Logistic()
     """
 
     observation_shape: tuple[int, ...] = ()
@@ -60,7 +60,7 @@ class CustomFamily:
         sample: Callable[[Array, np.random.Generator], Array] | None = None,
         mean: Callable[[Array], Array] | None = None,
         z_range: tuple[float, float] = (-3.0, 3.0),
-        convex: bool | None = None,
+        convex: bool = False,
         name: str = "CustomFamily",
     ) -> None:
         if not callable(negative_log_density):
@@ -71,12 +71,16 @@ class CustomFamily:
             raise InvalidArgumentError(
                 "support", support, "is unknown", f"use one of {', '.join(_SUPPORTS)} or a list of outcomes"
             )
-        if not z_range[0] < z_range[1]:
+        try:
+            low, high = map(float, z_range)
+        except (TypeError, ValueError):
+            low = high = 0.0
+        if not low < high:
             raise InvalidArgumentError("z_range", z_range, "is not an interval", "pass (low, high), low < high")
         self.name = name
-        self.support = support if isinstance(support, str) else np.unique(np.asarray(support, dtype=np.float64))
+        self.support = support if isinstance(support, str) else np.unique(real_array("support", support))
         self.discrete = not isinstance(self.support, str) or self.support == "counts"
-        self.z_range = (float(z_range[0]), float(z_range[1]))
+        self.z_range = (low, high)
         self._function, self._first, self._second = negative_log_density, first, second
         self._sample, self._mean = sample, mean
         self._check_pieces(convex)
@@ -173,7 +177,13 @@ class CustomFamily:
     def _call(self, function: NegativeLogDensity | None, y: Array, z: Array) -> Array:
         assert function is not None
         y, z = np.broadcast_arrays(np.asarray(y, dtype=np.float64), np.asarray(z, dtype=np.float64))
-        values = np.asarray(function(y, z), dtype=np.float64)
+        try:
+            values = np.asarray(function(y, z), dtype=np.float64)
+        except Exception as error:
+            raise PieceError(
+                f"{self.name}: a function of yours failed on arrays ({type(error).__name__}: {error}); it must be "
+                "vectorised (NumPy operations on whole arrays)."
+            ) from error
         if values.shape != y.shape:
             raise PieceError(
                 f"{self.name}: the function returned shape {values.shape} for inputs of shape {y.shape}; "
@@ -191,7 +201,10 @@ class CustomFamily:
             "counts": np.array([0.0, 1.0, 2.0, 5.0, 12.0]),
         }[self.support]
 
-    def _check_pieces(self, convex: bool | None) -> None:
+    def __deepcopy__(self, memo: dict[int, Any]) -> CustomFamily:
+        return self  # immutable; identity tells densities of this family from others
+
+    def _check_pieces(self, convex: bool) -> None:
         z = np.linspace(*self.z_range, 25)
         lowest = np.inf
         for y in self._probes():
@@ -214,13 +227,12 @@ class CustomFamily:
                     f"{self.name}: the density integrates to {mass:.6g} at z = {zi:g}, not to 1; "
                     "add the log of the normalising constant (densities, not scores)."
                 )
-        looks_convex = lowest >= -1e-6
-        if convex and not looks_convex:
+        if convex and lowest < -1e-6:
             raise NotConvexError(
                 f"{self.name} was declared convex in z, but a second derivative is negative on {self.z_range}; "
-                "pass convex=None to use it without exact extrema."
+                "leave the claim out to use it without exact extrema."
             )
-        self.convex = looks_convex if convex is None else bool(convex)
+        self.convex = bool(convex)
 
 
 def _match(name: str, which: str, given: Array, numeric: Array, y: float, z: Array) -> None:

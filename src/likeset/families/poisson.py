@@ -31,6 +31,7 @@ class Poisson(CurveFamily):
             "is not a count",
             "Poisson observations are the integers 0, 1, 2, ...",
         )
+        refuse(counts, counts > 2.0**53, "is too large to be an exact count", "counts go up to 2^53")
         return counts
 
     def statistics(self, y: Array) -> tuple[Array, Array, Array]:

@@ -26,7 +26,7 @@ class Aggregate:
         if not predictors:
             raise InvalidArgumentError("predictors", predictors, "is empty", "pass at least one predictor")
         for i, predictor in enumerate(predictors):
-            if not isinstance(predictor, (Predictor, Forecaster)):
+            if isinstance(predictor, type) or not isinstance(predictor, (Predictor, Forecaster)):
                 raise InvalidArgumentError(
                     f"predictors[{i}]",
                     predictor,

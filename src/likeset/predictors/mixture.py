@@ -64,10 +64,10 @@ class Mixture:
 class MixtureForecast:
     """sum_j pi_j q_j, frozen."""
 
-    __slots__ = ("components", "log_shares")
+    __slots__ = ("components", "family", "log_shares")
 
-    def __init__(self, components: Predictive, log_shares: Array) -> None:
-        self.components, self.log_shares = components, log_shares
+    def __init__(self, family: Family, components: Predictive, log_shares: Array) -> None:
+        self.family, self.components, self.log_shares = family, components, log_shares
 
     def log_density(self, y: Array) -> Array:
         """log sum_j pi_j q_j(y)."""
@@ -96,7 +96,7 @@ class MixtureForecaster:
         mean, sd = self.posterior.predict(phi)
         x = phi.coordinates
         reach = self.bound * float(np.sqrt(x @ x))
-        made = MixtureForecast(predictive(self.family, mean, sd, reach), self.log_shares)
+        made = MixtureForecast(self.family, predictive(self.family, mean, sd, reach), self.log_shares)
         self._latest = (phi, made)
         return made
 

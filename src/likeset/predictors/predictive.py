@@ -14,7 +14,7 @@ from likeset.families.base import Array, Family
 from likeset.families.gaussian import Gaussian
 from likeset.families.laplace import Laplace
 from likeset.predictors.base import log_sum_exp
-from likeset.special import log_normal_cdf
+from likeset.special import log_normal_cdf, log_scaled_normal_tail
 
 _HERMITE_NODES = 40
 
@@ -44,6 +44,9 @@ class LaplacePredictive:
     r"""Laplace noise of scale b around N(m, s^2); with u = y - m,
 
     q(y) = (1/2b) e^{s^2/2b^2} [ e^{-u/b} Phi(u/s - s/b) + e^{u/b} Phi(-u/s - s/b) ].
+
+    With t = s/b -+ u/s, each bracket times the factor before it is e^{-u^2/2s^2} [ e^{t^2/2} Phi(-t) ]: for t > 0 the
+    tail is scaled before the logarithm is taken, and the large exponents cancel on paper instead of in the machine.
     """
 
     def __init__(self, family: Laplace, mean: Array, sd: Array) -> None:
@@ -52,9 +55,14 @@ class LaplacePredictive:
     def log_densities(self, y: Array) -> Array:
         """The two one-sided terms, added in logs."""
         u, s, b = np.asarray(y)[..., None] - self.mean, self.sd, self.scale
-        right = -u / b + log_normal_cdf(u / s - s / b)
-        left = u / b + log_normal_cdf(-u / s - s / b)
-        return np.logaddexp(right, left) + 0.5 * (s / b) ** 2 - np.log(2 * b)
+        return np.logaddexp(self._side(u / s, s / b), self._side(-u / s, s / b)) - np.log(2 * b)
+
+    @staticmethod
+    def _side(v: Array, ratio: Array) -> Array:
+        """log of e^{ratio^2/2 - v ratio} Phi(v - ratio), with v = u/s and ratio = s/b."""
+        t = ratio - v
+        near = ratio * (0.5 * ratio - v) + log_normal_cdf(np.maximum(-t, 0.0))  # t <= 0
+        return np.where(t > 0, log_scaled_normal_tail(np.maximum(t, 0.0)) - 0.5 * v * v, near)
 
 
 class QuadraturePredictive:

@@ -197,6 +197,8 @@ class RKHS:
             raise InvalidArgumentError("domain", domain, "has repeated points", "pass each point once (np.unique)")
         self._spectrum: tuple[Array, Array] | None = None
         self._check_kernel()
+        if self.domain is not None:
+            self._refuse_zeros(self.domain, "domain")
 
     def __repr__(self) -> str:
         where = f"dim={self.dim}" if self.domain is None else f"domain of {len(self.domain)} points"
@@ -224,18 +226,10 @@ class RKHS:
         """Points of the domain, or any points when there is none; k(x, x) must be positive."""
         array = rows(name, x, self.dim)
         if self.domain is not None:
-            for i, point in enumerate(array):
-                if point.tobytes() not in self._places:
-                    nearest = self.domain[int(np.argmin(((self.domain - point) ** 2).sum(axis=1)))]
-                    raise InvalidArgumentError(
-                        f"{name}[{i}]", point, "is not a point of the domain", f"the nearest one is {nearest}"
-                    )
-        zero = ~(self.diagonal(array) > 0)
-        if zero.any():
-            i = int(np.argmax(zero))
-            raise InvalidArgumentError(
-                f"{name}[{i}]", array[i], "has k(x, x) = 0", "every function is zero there; leave the point out"
-            )
+            if not self._is_domain(array):
+                self._refuse_strangers(array, name)
+            return array  # k(x, x) > 0 was checked for the domain
+        self._refuse_zeros(array, name)
         return array
 
     def start(self) -> RKHSBasis:
@@ -262,8 +256,10 @@ class RKHS:
             return np.asarray(self.kernel.diag(x), dtype=np.float64)
         return np.array([self.gram(x[i : i + 1], x[i : i + 1])[0, 0] for i in range(len(x))])
 
-    def places(self, points: Array) -> list[int]:
-        """Numbers of domain points."""
+    def places(self, points: Array) -> list[int] | slice:
+        """Numbers of domain points, to index arrays with."""
+        if self._is_domain(points):
+            return slice(None)
         return [self._places[p.tobytes()] for p in np.ascontiguousarray(points)]
 
     def values_on_domain(self, values: Any) -> Array:
@@ -303,6 +299,26 @@ class RKHS:
         jitters = eigenvalues.max() * 10.0 ** np.arange(-14, -1, 2)
         norms = np.array([np.sqrt(np.sum(projected**2 / (eigenvalues + jitter))) for jitter in jitters])
         return NormReport(float(self.norms(row)[0]), unexplained, jitters, norms)
+
+    def _is_domain(self, points: Array) -> bool:
+        return self.domain is not None and points.shape == self.domain.shape and bool((points == self.domain).all())
+
+    def _refuse_strangers(self, points: Array, name: str) -> None:
+        assert self.domain is not None
+        for i, point in enumerate(points):
+            if point.tobytes() not in self._places:
+                nearest = self.domain[int(np.argmin(((self.domain - point) ** 2).sum(axis=1)))]
+                raise InvalidArgumentError(
+                    f"{name}[{i}]", point, "is not a point of the domain", f"the nearest one is {nearest}"
+                )
+
+    def _refuse_zeros(self, points: Array, name: str) -> None:
+        zero = ~(self.diagonal(points) > 0)
+        if zero.any():
+            i = int(np.argmax(zero))
+            raise InvalidArgumentError(
+                f"{name}[{i}]", points[i], "has k(x, x) = 0", "every function is zero there; leave the point out"
+            )
 
     def _domain_spectrum(self) -> tuple[Array, Array]:
         """Eigenvalues of the kernel matrix of the domain, zero below numerical rank, and eigenvectors."""

@@ -113,14 +113,13 @@ def sqp_steps(
     rise: Array,
     lam: Array,
     mu: Array,
-    damping: Array,
     theta_c: Array,
     e: float,
     e2: float,
 ) -> Array:
     """The step p of every direction (row of A). ``hessians`` (d (d+1)/2, n) holds packed upper triangles.
 
-    M = lam H + mu I gets damping times its own diagonal on top, and more if it is not positive definite.
+    Where M = lam H + mu I is not positive definite within rounding, it gets a share of its own diagonal on top.
     """
     n, d = A.shape
     steps = np.empty((n, d))
@@ -128,7 +127,7 @@ def sqp_steps(
         last = min(first + LANES, n)
         lanes = last - first
         M = np.empty((hessians.shape[0], lanes))
-        extra, failed = damping[first:last].copy(), np.zeros(lanes, dtype=np.bool_)
+        extra, failed = np.zeros(lanes), np.zeros(lanes, dtype=np.bool_)
         for _ in range(12):
             fill_lanes(M, hessians[:, first:last], lam[first:last], mu[first:last], extra, d)
             failed[:] = False
@@ -161,8 +160,8 @@ def sqp_steps(
 
 
 @njit(cache=True, error_model="numpy")
-def fill_lanes(M: Array, hessians: Array, lam: Array, mu: Array, damping: Array, d: int) -> None:
-    """M = lam H + mu I, plus damping times its own diagonal and a little against rounding."""
+def fill_lanes(M: Array, hessians: Array, lam: Array, mu: Array, extra: Array, d: int) -> None:
+    """M = lam H + mu I, plus extra times its own diagonal and a little against rounding."""
     lanes = M.shape[1]
     for position in range(M.shape[0]):
         for m in range(lanes):
@@ -176,5 +175,5 @@ def fill_lanes(M: Array, hessians: Array, lam: Array, mu: Array, damping: Array,
     row = 0
     for j in range(d):
         for m in range(lanes):
-            M[row, m] += damping[m] * M[row, m] + 1e-16 * largest[m] + 1e-300
+            M[row, m] += extra[m] * M[row, m] + 1e-16 * largest[m] + 1e-300
         row += d - j

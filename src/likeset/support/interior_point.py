@@ -1,9 +1,7 @@
 r"""Path following for sums of absolute values: the minimum, the analytic centre, and the support function.
 
 The variables and the Newton system are those of :mod:`~likeset.support.primal_dual`. All three tasks follow a
-central path, the curve of points whose products (variable times multiplier) all equal mu, with Mehrotra's
-predictor and corrector: a step towards mu = 0 tells how far one can get, the second step aims there and
-corrects for the curvature seen by the first.
+central path, the curve of points whose products (variable times multiplier) all equal mu, towards mu = 0.
 
 The central path of  min F  passes through the analytic centres of the sublevel sets of F, and that centre is
 where the paths of all directions a begin. So a start at the analytic centre of the set serves all
@@ -14,146 +12,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from likeset.support.ball_cone import boundary_rate
 from likeset.support.dense import compiled, copy, dot
-from likeset.support.primal_dual import (
-    Iterate,
-    Problem,
-    Workspace,
-    factorise,
-    new_iterate,
-    new_workspace,
-    newton_step,
-)
+from likeset.support.newton_system import factorise, newton_step
+from likeset.support.predictor_corrector import add_multiple, advance, degree, gap_after, longest_step, move
+from likeset.support.primal_dual import Iterate, Problem, Workspace, new_iterate, new_workspace
 from likeset.support.terms import Array
 
 EPS = float(np.finfo(np.float64).eps)
-STEP_FRACTION = 0.99  # of the way to the boundary
-SHORTEST_STEP = 1e-7  # a shorter step means that rounding has taken over
 FIRST_STEP = 0.7  # part of the way to the boundary taken by the shared first step
 MAX_ITERATIONS = 60
 LANES = 16  # directions solved side by side; their matrices fit the second-level cache up to d = 80
-
-
-@compiled
-def raise_to_rates(step: Array, inverse: Array, rate: Array) -> None:
-    """Raise rate to the largest -step / variable, per lane."""
-    for i in range(step.shape[0]):
-        for m in range(rate.size):
-            new, old = -step[i, m] * inverse[i, m], rate[m]
-            rate[m] = new if new > old else old
-
-
-@compiled
-def longest_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, level_is_free: bool) -> Array:
-    """Longest multiple of the step that stays in all cones (inf if there is no limit), per lane.
-
-    One length for primal and dual variables: two lengths zigzag along the curved side of the ball.
-    """
-    rate = np.zeros(at.level.shape[1])
-    raise_to_rates(step.parts, work.inverse_parts, rate)
-    raise_to_rates(step.duals, work.inverse_duals, rate)
-    if level_is_free:
-        for i in range(2):
-            for m in range(rate.size):
-                rate[m] = max(rate[m], -step.level[i, m] / at.level[i, m])
-    if problem.radius < np.inf:
-        primal, dual = boundary_rate(at.ball, step.ball), boundary_rate(at.dual_ball, step.dual_ball)
-        for m in range(rate.size):
-            rate[m] = max(rate[m], max(primal[m], dual[m]))
-    for m in range(rate.size):
-        rate[m] = 1.0 / rate[m]
-    return rate
-
-
-@compiled
-def add_products(x: Array, dx: Array, y: Array, dy: Array, length: Array, out: Array) -> None:
-    """Add the column sums of (x + length dx) (y + length dy) to out."""
-    for i in range(x.shape[0]):
-        for m in range(out.size):
-            out[m] += (x[i, m] + length[m] * dx[i, m]) * (y[i, m] + length[m] * dy[i, m])
-
-
-@compiled
-def gap_after(problem: Problem, at: Iterate, step: Iterate, length: Array, level_is_free: bool) -> Array:
-    """Sum of all products after a multiple of the step: the duality gap of feasible iterates."""
-    gap = np.zeros(length.size)
-    add_products(at.parts, step.parts, at.duals, step.duals, length, gap)
-    if level_is_free:
-        add_products(at.level[:1], step.level[:1], at.level[1:], step.level[1:], length, gap)
-    if problem.radius < np.inf:
-        add_products(at.ball, step.ball, at.dual_ball, step.dual_ball, length, gap)
-    return gap
-
-
-@compiled
-def add_multiple(x: Array, length: Array, dx: Array) -> None:
-    """Add length * dx to x."""
-    for i in range(x.shape[0]):
-        for m in range(length.size):
-            x[i, m] += length[m] * dx[i, m]
-
-
-@compiled
-def move(at: Iterate, step: Iterate, length: Array) -> None:
-    """Add a multiple of the step to the iterate."""
-    add_multiple(at.delta, length, step.delta)
-    add_multiple(at.parts, length, step.parts)
-    add_multiple(at.duals, length, step.duals)
-    add_multiple(at.ball, length, step.ball)
-    add_multiple(at.dual_ball, length, step.dual_ball)
-    add_multiple(at.level, length, step.level)
-
-
-@compiled
-def degree(problem: Problem, level_is_free: bool) -> float:
-    """Number of products: the gap of a point with all products equal to mu is degree * mu."""
-    extra = (1.0 if level_is_free else 0.0) + (1.0 if problem.radius < np.inf else 0.0)
-    return 2.0 * problem.weights.size + extra
-
-
-@compiled
-def advance(
-    problem: Problem,
-    A: Array,
-    at: Iterate,
-    work: Workspace,
-    step: Iterate,
-    gap: Array,
-    least_target: float,
-    level_is_free: bool,
-) -> Array:
-    """One predictor-corrector iteration aiming at mu >= least_target; returns the lengths of the steps taken.
-
-    A lane where rounding has taken over stays where it is: length 0.
-    """
-    factorise(problem, A, at, work, level_is_free)
-    target = np.zeros(gap.size)
-    newton_step(problem, at, work, step, target, 0.0, level_is_free)
-    length = np.minimum(longest_step(problem, at, work, step, level_is_free), 1.0)
-    reachable = gap_after(problem, at, step, length, level_is_free)
-    for m in range(gap.size):
-        target[m] = max((reachable[m] / gap[m]) ** 3 * gap[m] / degree(problem, level_is_free), least_target)
-    newton_step(problem, at, work, step, target, 1.0, level_is_free)
-    length = longest_step(problem, at, work, step, level_is_free)
-    for m in range(gap.size):
-        length[m] = min(STEP_FRACTION * length[m], 1.0)
-        if not length[m] > SHORTEST_STEP or not np.isfinite(step.delta[0, m]):
-            length[m] = 0.0
-            clear_lane(step, m)
-    move(at, step, length)
-    return length
-
-
-@compiled
-def clear_lane(step: Iterate, m: int) -> None:
-    """Set a direction to zero in one lane (it may hold NaN, which no multiple of 0 removes)."""
-    step.delta[:, m] = 0.0
-    step.parts[:, m] = 0.0
-    step.duals[:, m] = 0.0
-    step.ball[:, m] = 0.0
-    step.dual_ball[:, m] = 0.0
-    step.level[:, m] = 0.0
 
 
 @compiled
@@ -249,8 +117,8 @@ def minimise(
             enough = max(enough, 0.01 * (level - lowest))
         if lowest - bound <= enough:
             break
-        gap = gap_after(problem, at, step, np.zeros(1), False)
-        if advance(problem, none, at, work, step, gap, 0.0, False)[0] == 0.0:
+        gap = gap_after(problem, at, step, np.zeros(1))
+        if advance(problem, none, at, work, step, gap, 0.0)[0] == 0.0:
             break
     return theta, lowest, u, bound
 
@@ -267,11 +135,11 @@ def find_centre(problem: Problem) -> Iterate:
     work = new_workspace(problem.X.shape[0], d, n, 1)
     none = np.zeros((d, 1))
     at.delta[:, 0] = -problem.centre
-    products = degree(problem, False)
+    products = degree(problem)
     far = dot(problem.weights, np.abs(residuals(problem, -problem.centre)))
     start_minimum(problem, at, max(far, problem.allowance) / products)
     for _ in range(MAX_ITERATIONS):
-        gap = gap_after(problem, at, step, np.zeros(1), False)
+        gap = gap_after(problem, at, step, np.zeros(1))
         mu = gap[0] / products
         total = dot(problem.slope, at.delta[:, 0])
         for i in range(n):
@@ -283,7 +151,7 @@ def find_centre(problem: Problem) -> Iterate:
             break
         aim = max((slack + gap[0]) / (products + 1.0), 0.1 * mu)
         at.level[1, 0] = 0.0
-        if advance(problem, none, at, work, step, gap, aim, False)[0] == 0.0:
+        if advance(problem, none, at, work, step, gap, aim)[0] == 0.0:
             break
     return at
 
@@ -340,8 +208,8 @@ def start_support(
     for m in range(lanes):
         copy_iterate_lane(centre, 0, out, m)
     copy(A, shared.gradient)
-    newton_step(problem, out, shared, step, np.full(lanes, mu), 0.0, True)
-    length = FIRST_STEP * longest_step(problem, out, shared, step, True)
+    newton_step(problem, out, shared, step, np.full(lanes, mu), 0.0)
+    length = FIRST_STEP * longest_step(problem, out, shared, step)
     move(out, step, length)
     factor = 1.0 / length - 1.0
     add_multiple(out.duals, factor, out.duals)
@@ -366,8 +234,8 @@ def maximise(
     steps, bounds = np.zeros((n_directions, d)), np.full(n_directions, np.inf)
     for m in range(lanes):
         copy_iterate_lane(centre, 0, at, m)
-    factorise(problem, directions, at, shared, True)
-    mu = gap_after(problem, at, step, np.zeros(lanes), True)[0] / degree(problem, True)
+    factorise(problem, directions, at, shared)
+    mu = gap_after(problem, at, step, np.zeros(lanes))[0] / degree(problem)
 
     none = np.zeros(lanes)
     index = np.full(lanes, -1)  # the direction each lane works on
@@ -384,10 +252,10 @@ def maximise(
                 copy_lane(ready_directions, upcoming % lanes, directions, m)
                 index[m], count[m] = upcoming, 0
                 upcoming += 1
-        gap = gap_after(problem, at, step, none, True)
-        length = advance(problem, directions, at, work, step, gap, 0.0, True)
+        gap = gap_after(problem, at, step, none)
+        length = advance(problem, directions, at, work, step, gap, 0.0)
         iterations += 1
-        gap = gap_after(problem, at, step, none, True)
+        gap = gap_after(problem, at, step, none)
         for m in range(lanes):
             if index[m] < 0:
                 continue

@@ -1,7 +1,8 @@
 r"""Phase I: a central point of C = { F <= level, |theta| <= radius }, or a certificate that C is empty.
 
 Newton's method over the ball (:mod:`~likeset.support.newton`) stops when F(theta) is well below the level, or when
-its lower bound of min F is above the level: empty.
+its lower bound of min F is above the level: empty. A centre must keep away from *both* constraints; a minimiser at
+or near the sphere moves inwards (:func:`move_inwards`).
 
 *The safe side.* F is known to err = 64 eps (sum_k |phi_k| + |level|). The level and the radius are raised by that much,
 so an answer may be too large by rounding, but not too small. If level - F(theta_c) <= err the set is a single point,
@@ -54,18 +55,15 @@ def find_centre(
     if bound > level + err:
         return "empty", theta, bound, 0.0
     if float(theta @ theta) > (CENTRAL * radius) ** 2:
-        inner = move_inwards(X, terms, theta, value, max(level - value, err), radius)
-        inner_value, inner_err = value_and_error(X, terms, inner, level)
-        if inner_value - value <= max(level - value, err):
-            theta, value, err = inner, inner_value, inner_err
+        theta, value, err = move_inwards(X, terms, theta, value, err, level, radius)
     slack = level - value
     return ("regular" if slack > err else "point"), theta, bound, max(slack, 0.0) + err
 
 
 def move_inwards(
-    X: Array, terms: CurveTerms | CallableTerms, theta: Array, value: float, room: float, radius: float
-) -> Array:
-    r"""From a minimiser theta of F over the ball to a point away from the sphere, at a cost of at most room/2 in F.
+    X: Array, terms: CurveTerms | CallableTerms, theta: Array, value: float, err: float, level: float, radius: float
+) -> tuple[Array, float, float]:
+    r"""From a minimiser theta of F over the ball to a point away from the sphere, for at most half of room = level - F.
 
     From a centre at the sphere, rays to the boundary run edge-on. Where F still falls at the sphere, the ball carries a
     multiplier nu = -g'theta/(2 radius^2), g = grad F, and a ridge weaker than nu leaves the minimiser of F + ridge
@@ -76,10 +74,19 @@ def move_inwards(
     the ball's slack has its price. If inner costs more than room/2, the point of the segment from theta that
     costs no more (F is convex) has a slack of at least room/(2 ridge). No point in the ball can do better than
     room/(2 nu) for that cost, since F(theta') - F(theta) >= nu (radius^2 - |theta'|^2) for all theta'.
+
+    Returns the new point with its value and rounding error (:func:`value_and_error`).
     """
+    room = max(level - value, err)
     _, first, _ = evaluate_terms(terms, X @ theta)
-    nu = max(0.0, -float((X.T @ first) @ theta)) / (2.0 * radius**2)
+    nu = max(0.0, -float(first @ (X @ theta))) / (2.0 * radius**2)
     ridge = 2.0 * nu + 0.25 * room / radius**2
     inner, *_ = minimise_over_ball(X, terms, ridge, radius, theta, 0.05 * room, 50)
-    cost = value_and_error(X, terms, inner, 0.0)[0] - value
-    return theta + min(1.0, 0.5 * room / max(cost, 0.5 * room)) * (inner - theta)
+    inner_value, inner_err = value_and_error(X, terms, inner, level)
+    cost = inner_value - value
+    if cost > 0.5 * room:
+        inner = theta + 0.5 * room / cost * (inner - theta)
+        inner_value, inner_err = value_and_error(X, terms, inner, level)
+    if inner_value - value <= 0.75 * room:  # room/2 but for rounding
+        return inner, inner_value, inner_err
+    return theta, value, err

@@ -175,7 +175,7 @@ def prepare(level_set: LevelSet) -> Prepared:
     span, X, radius = reduce_to_span(X, points, weights, owner, level, float(level_set.radius))
     zero = np.zeros(X.shape[1])
     reach = float(weights @ np.linalg.norm(X, axis=1)[owner])
-    whole = Problem(X, np.ascontiguousarray(X.T), owner, points, weights, zero, zero, 0.0, radius, 0.0)
+    whole = Problem(X, np.ascontiguousarray(X.T), owner, points, weights, zero, zero, 0.0, radius, 0.0, False)
     theta, lowest, u, bound = minimise(whole, zero, level, 0.1 * EPS * size_of_F, 0.0)
     scale = size_of_F + reach * float(np.linalg.norm(theta))
     rounding = 16.0 * EPS * scale
@@ -191,21 +191,34 @@ def prepare(level_set: LevelSet) -> Prepared:
     kept_X = X[rows]
     kept_Xt = np.ascontiguousarray(kept_X.T)
 
-    def around(at: Array) -> Problem:
+    def around(at: Array, level_is_free: bool) -> Problem:
         """The problem centred at a point; far points become a constant (off the allowance) and a slope."""
         offsets = points - (X @ at)[owner]
         slope = -(np.sign(offsets[far]) * weights[far]) @ X[owner[far]]
         allowance = outer_level - float(weights[far] @ np.abs(offsets[far]))
-        return Problem(kept_X, kept_Xt, kept_owner, offsets[kept], weights[kept], slope, at, allowance, radius, 0.0)
+        return Problem(
+            kept_X,
+            kept_Xt,
+            kept_owner,
+            offsets[kept],
+            weights[kept],
+            slope,
+            at,
+            allowance,
+            radius,
+            ridge=0.0,
+            level_is_free=level_is_free,
+        )
 
-    start = find_centre(around(theta))
+    start = find_centre(around(theta, False))
     at = theta + start.delta[:, 0]
     start.delta[:] = 0.0
     value = float(sums_of_distances((X @ at)[None, :], owner, points, weights)[0])
     status = "regular" if lowest < level - rounding else "point"
     if status == "regular" and value < level:
         best = span.expand(at[None, :], np.zeros((1, d)))[0]
-    return Prepared(status, best, bound, level_set, owner, span, around(at), start, outer_level - value, reach)
+    problem = around(at, True) if start.level[1, 0] > 0.0 else None  # without a centre, the ball's bound remains
+    return Prepared(status, best, bound, level_set, owner, span, problem, start, outer_level - value, reach)
 
 
 def minimise_penalised(X: Array, terms: PointTerms, ridge: float, radius: float, start: Array | None = None) -> Array:
@@ -219,7 +232,9 @@ def minimise_penalised(X: Array, terms: PointTerms, ridge: float, radius: float,
     if not terms.points.any():
         return zero
     owner = np.repeat(np.arange(len(X)), np.diff(terms.starts))
-    problem = Problem(X, X.T.copy(), owner, terms.points, terms.weights, zero, zero, 0.0, float(radius), float(ridge))
+    problem = Problem(
+        X, X.T.copy(), owner, terms.points, terms.weights, zero, zero, 0.0, float(radius), float(ridge), False
+    )
     theta, *_ = minimise(problem, guess, -np.inf, 0.0, 1e-9)
     size = float(np.linalg.norm(theta))
     return np.asarray(theta if size <= radius else theta * (radius / size))

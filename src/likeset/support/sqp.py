@@ -9,7 +9,10 @@ For every direction a (a row of A), maximise a'delta over C (centred coordinates
    stop where the bound meets a'delta;
 3. the step of the quadratic model with both constraints linearised (:mod:`~likeset.support.certificate`);
 4. back along the ray from theta_c to the boundary (:mod:`~likeset.support.rays`), so that every iterate is in C.
-   A step that does not raise a'delta is undone; the next attempt takes a more careful step, then a damped one.
+   A step that does not raise a'delta is undone; from then on this direction takes careful steps (an eigendecomposition
+   each: the quadratic model is maximised with the ball as it is), damped until they succeed. They matter where the
+   two constraints meet: the ray back repairs the worse violated one only, which there can cost more than
+   the linearised step gains.
 
 Convergence is quadratic, 2-5 iterations as a rule; the bound is valid whether or not it converges.
 """
@@ -102,7 +105,7 @@ class CentredSet:
                 rise, value, lam, mu = (x[going] for x in (rise, value, lam, mu))
                 damping, careful = damping[going], careful[going]
             hessians = self.hessians(weights)
-            steps = sqp_steps(A, Y, G, hessians, rise, lam, mu, damping, self.theta_c, self.e, self.e2)
+            steps = sqp_steps(A, Y, G, hessians, rise, lam, mu, self.theta_c, self.e, self.e2)
             for i in np.flatnonzero(careful):
                 steps[i] = self._careful_step(A[i], Y[i], G[i], hessians[:, i], float(rise[i]), float(damping[i]))
             new_Y, new_U = Y + steps, U + steps @ self.X.T
@@ -112,7 +115,7 @@ class CentredSet:
             # Within the sliver of the projection a value may fall although the point improves.
             better = new_value > value - 4.0 * SLIVER * np.abs(value)
             relaxed = np.where(damping > 1e-6, 0.1 * damping, 0.0)
-            tighter = np.where(careful, np.maximum(FIRST_DAMPING, 10.0 * damping), damping)
+            tighter = np.where(careful, np.maximum(FIRST_DAMPING, 10.0 * damping), 0.0)  # careful first, then damped
             damping = np.where(better, relaxed, tighter)
             careful |= ~better
             if not better.all():
