@@ -12,6 +12,7 @@ suite (:mod:`likeset.checks`) finds it there.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -158,7 +159,13 @@ def refuse(y: Array, bad: NDArray[np.bool_], problem: str, remedy: str) -> None:
 def panels(breakpoints: Array, nodes_per_panel: int = 20) -> tuple[Array, Array]:
     """Composite Gauss-Legendre nodes and weights between consecutive sorted breakpoints."""
     edges = np.unique(breakpoints)
-    t, v = np.polynomial.legendre.leggauss(nodes_per_panel)
+    t, v = legendre_rule(nodes_per_panel)
     half = 0.5 * np.diff(edges)[:, None]
     middle = 0.5 * (edges[1:] + edges[:-1])[:, None]
     return (middle + half * t).ravel(), (half * v).ravel()
+
+
+@cache
+def legendre_rule(count: int) -> tuple[Array, Array]:
+    """Gauss-Legendre nodes and weights on [-1, 1]."""
+    return np.polynomial.legendre.leggauss(count)

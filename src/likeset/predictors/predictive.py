@@ -6,6 +6,7 @@ a finite mixture of the family's densities *is* a density, so validity does not 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -69,16 +70,22 @@ class QuadraturePredictive:
     """Gauss-Hermite in z with nodes clipped to the reachable |z| <= reach: a finite mixture of family densities."""
 
     def __init__(self, family: Family, mean: Array, sd: Array, reach: float) -> None:
-        t, v = np.polynomial.hermite_e.hermegauss(_HERMITE_NODES)
+        nodes, self.log_weights = hermite_rule()
         self.family = family
-        self.z = np.clip(mean[:, None] + sd[:, None] * t, -reach, reach)
-        self.log_weights = np.log(v / v.sum())
+        self.z = np.clip(mean[:, None] + sd[:, None] * nodes, -reach, reach)
 
     def log_densities(self, y: Array) -> Array:
         """log sum_i v_i p(y | z_ji)."""
         y = np.asarray(y, dtype=np.float64)
         columns = y[..., None, None, :] if self.family.observation_shape else y[..., None, None]
         return log_sum_exp(self.log_weights + self.family.log_density(columns, self.z))
+
+
+@cache
+def hermite_rule() -> tuple[Array, Array]:
+    """Nodes, and logarithms of weights that sum to one, of the rule for a standard normal variable."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_HERMITE_NODES)
+    return nodes, np.log(weights / weights.sum())
 
 
 def predictive(family: Family, mean: Array, sd: Array, reach: float) -> Predictive:

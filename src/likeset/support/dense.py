@@ -38,19 +38,17 @@ def copy(source: Array, out: Array) -> None:
 
 @compiled
 def gather(owner: IntArray, values: Array, out: Array) -> None:
-    """Set out[i] = values[owner[i]], row by row."""
+    """Set out[i] = values[owner[i]] (no lanes)."""
     for i in range(owner.size):
-        for m in range(values.shape[1]):
-            out[i, m] = values[owner[i], m]
+        out[i] = values[owner[i]]
 
 
 @compiled
 def sum_by_owner(owner: IntArray, values: Array, out: Array) -> None:
-    """Set out[k] to the sum of the rows values[i] with owner[i] = k."""
-    out[:, :] = 0.0
+    """Set out[k] to the sum of the values[i] with owner[i] = k (no lanes)."""
+    out[:] = 0.0
     for i in range(owner.size):
-        for m in range(values.shape[1]):
-            out[owner[i], m] += values[i, m]
+        out[owner[i]] += values[i]
 
 
 @compiled

@@ -46,9 +46,9 @@ def start_minimum(problem: Problem, at: Iterate, mu: float) -> None:
         # The smaller part from the product, not from a difference of nearly equal numbers.
         large = 0.5 * (total + abs(residual[i]))
         small = 0.5 * share * total / large
-        at.parts[i, 0], at.parts[n + i, 0] = (large, small) if residual[i] > 0.0 else (small, large)
+        at.parts[0, i], at.parts[0, n + i] = (large, small) if residual[i] > 0.0 else (small, large)
     for i in range(2 * n):
-        at.duals[i, 0] = mu / at.parts[i, 0]
+        at.duals[0, i] = mu / at.parts[0, i]
     at.level[0, 0], at.level[1, 0] = 1.0, 0.0
     if problem.radius < np.inf:
         theta = problem.centre + at.delta[:, 0]
@@ -64,7 +64,7 @@ def multipliers(problem: Problem, at: Iterate, m: int) -> Array:
     n = problem.weights.size
     u = np.empty(n)
     for i in range(n):
-        u[i] = 0.5 * (at.duals[n + i, m] - at.duals[i, m])
+        u[i] = 0.5 * (at.duals[m, n + i] - at.duals[m, i])
     return u
 
 
@@ -143,7 +143,7 @@ def find_centre(problem: Problem) -> Iterate:
         mu = gap[0] / products
         total = dot(problem.slope, at.delta[:, 0])
         for i in range(n):
-            total += problem.weights[i] * (at.parts[i, 0] + at.parts[n + i, 0])
+            total += problem.weights[i] * (at.parts[0, i] + at.parts[0, n + i])
         slack = problem.allowance - total
         m = pull_of(problem, multipliers(problem, at, 0)) - problem.slope + at.dual_ball[1:, 0]
         at.level[1, 0] = slack
@@ -166,33 +166,30 @@ def outer_bound(problem: Problem, a: Array, at: Iterate, m: int, slack: float, r
     n = problem.weights.size
     lam = at.level[0, m]
     for i in range(n):  # rounding may leave |u_i| above lam w_i by a hair
-        lam = max(lam, 0.5 * (at.duals[i, m] + at.duals[n + i, m]) / problem.weights[i])
+        lam = max(lam, 0.5 * (at.duals[m, i] + at.duals[m, n + i]) / problem.weights[i])
     mismatch = a - lam * problem.slope + pull_of(problem, multipliers(problem, at, m))
     size = np.sqrt(dot(mismatch, mismatch)) + 4.0 * EPS * (np.sqrt(dot(a, a)) + lam * reach)
     bound: float = lam * slack + problem.radius * size - dot(mismatch, problem.centre)
     for i in range(n):
         p = problem.offsets[i]
-        spare = lam * problem.weights[i] - 0.5 * (at.duals[i, m] + at.duals[n + i, m])
-        bound += p * (at.duals[i, m] + spare) if p > 0.0 else -p * (at.duals[n + i, m] + spare)
+        spare = lam * problem.weights[i] - 0.5 * (at.duals[m, i] + at.duals[m, n + i])
+        bound += p * (at.duals[m, i] + spare) if p > 0.0 else -p * (at.duals[m, n + i] + spare)
     return bound
 
 
 @compiled
-def copy_lane(source: Array, i: int, out: Array, m: int) -> None:
-    """Copy column i of source to column m of out."""
-    for k in range(out.shape[0]):
-        out[k, m] = source[k, i]
-
-
-@compiled
-def copy_iterate_lane(source: Iterate, i: int, out: Iterate, m: int) -> None:
+def copy_lane(source: Iterate, i: int, out: Iterate, m: int) -> None:
     """Copy lane i of an iterate to lane m of another."""
-    copy_lane(source.delta, i, out.delta, m)
-    copy_lane(source.parts, i, out.parts, m)
-    copy_lane(source.duals, i, out.duals, m)
-    copy_lane(source.ball, i, out.ball, m)
-    copy_lane(source.dual_ball, i, out.dual_ball, m)
-    copy_lane(source.level, i, out.level, m)
+    for j in range(out.parts.shape[1]):
+        out.parts[m, j] = source.parts[i, j]
+    for j in range(out.parts.shape[1]):
+        out.duals[m, j] = source.duals[i, j]
+    for j in range(out.delta.shape[0]):
+        out.delta[j, m] = source.delta[j, i]
+    for j in range(out.ball.shape[0]):
+        out.ball[j, m], out.dual_ball[j, m] = source.ball[j, i], source.dual_ball[j, i]
+    for j in range(2):
+        out.level[j, m] = source.level[j, i]
 
 
 @compiled
@@ -206,13 +203,15 @@ def start_support(
     """
     lanes = A.shape[1]
     for m in range(lanes):
-        copy_iterate_lane(centre, 0, out, m)
+        copy_lane(centre, 0, out, m)
     copy(A, shared.gradient)
     newton_step(problem, out, shared, step, np.full(lanes, mu), 0.0)
     length = FIRST_STEP * longest_step(problem, out, shared, step)
     move(out, step, length)
     factor = 1.0 / length - 1.0
-    add_multiple(out.duals, factor, out.duals)
+    for m in range(lanes):
+        for i in range(out.duals.shape[1]):
+            out.duals[m, i] *= 1.0 / length[m]
     add_multiple(out.dual_ball, factor, out.dual_ball)
     add_multiple(out.level[:1], factor, out.level[:1])
 
@@ -233,7 +232,7 @@ def maximise(
     directions, ready_directions = np.zeros((d, lanes)), np.zeros((d, lanes))
     steps, bounds = np.zeros((n_directions, d)), np.full(n_directions, np.inf)
     for m in range(lanes):
-        copy_iterate_lane(centre, 0, at, m)
+        copy_lane(centre, 0, at, m)
     factorise(problem, directions, at, shared)
     mu = gap_after(problem, at, step, np.zeros(lanes))[0] / degree(problem)
 
@@ -248,8 +247,8 @@ def maximise(
                     for i in range(lanes):
                         ready_directions[:, i] = A[min(upcoming + i, n_directions - 1)]
                     start_support(problem, ready_directions, centre, ready, step, shared, mu)
-                copy_iterate_lane(ready, upcoming % lanes, at, m)
-                copy_lane(ready_directions, upcoming % lanes, directions, m)
+                copy_lane(ready, upcoming % lanes, at, m)
+                directions[:, m] = A[upcoming]
                 index[m], count[m] = upcoming, 0
                 upcoming += 1
         gap = gap_after(problem, at, step, none)

@@ -8,7 +8,8 @@ the products and the split of the residuals at point i gives
 where aim_r and aim_t are the steps of r and t that would give the wanted products with the multipliers kept.
 Inserting this in the stationarity and level equations leaves d_delta and d_lam; then d_lam is eliminated.
 
-Loops over points and lanes write one array each: only such loops are vectorised.
+Whatever is local to points is done lane after lane, in loops over points that write one array each (only such
+loops are vectorised); whatever is local to dimensions is done for all lanes at once.
 """
 
 from __future__ import annotations
@@ -22,14 +23,51 @@ from likeset.support.terms import Array
 
 
 @compiled
-def add_outer_products(problem: Problem, work: Workspace) -> None:
-    """Add to M the sums of h x x' over the covariates, the ball block, the ridge and the border's square."""
+def weigh_points(problem: Problem, at: Iterate, work: Workspace, m: int) -> None:
+    """Stiffness, shares and misfits of the points of lane m, and what they add to the equations of delta and lam."""
+    owner, weights = problem.owner, problem.weights
+    n = weights.size
+    parts, duals, ratios, shares = at.parts[m], at.duals[m], work.ratios[m], work.shares[m]
+    inverse_parts, inverse_duals = work.inverse_parts[m], work.inverse_duals[m]
+    stiffness, misfit, force = work.stiffness[m], work.misfit[m], work.force[m]
+    for i in range(2 * n):
+        inverse_parts[i] = 1.0 / parts[i]
+    for i in range(2 * n):
+        inverse_duals[i] = 1.0 / duals[i]
+    for i in range(2 * n):
+        ratios[i] = parts[i] * inverse_duals[i]
+    for i in range(n):
+        stiffness[i] = 1.0 / (ratios[i] + ratios[n + i])
+    for i in range(n):
+        shares[i] = stiffness[i] * ratios[i]
+    for i in range(n):
+        shares[n + i] = stiffness[i] * ratios[n + i]
+    gather(owner, work.rows[m], force)  # z
+    for i in range(n):
+        misfit[i] = problem.offsets[i] - force[i] - (parts[i] - parts[n + i])
+    sum_by_owner(owner, stiffness, work.row_stiffness[m])
+    for i in range(n):
+        force[i] = 0.5 * (duals[n + i] - duals[i])  # u
+    sum_by_owner(owner, force, work.rows[m])
+    if problem.level_is_free:
+        border_scale, level_misfit = 0.0, 0.0
+        for i in range(n):
+            border_scale += 4.0 * weights[i] * weights[i] * shares[i] * ratios[n + i]
+        for i in range(n):
+            level_misfit -= weights[i] * (parts[i] + parts[n + i])
+        work.scalars[0, m], work.scalars[1, m] = border_scale, level_misfit
+        for i in range(n):
+            force[i] = weights[i] * (shares[i] - shares[n + i])
+        sum_by_owner(owner, force, work.border_rows[m])
+
+
+@compiled
+def assemble(problem: Problem, work: Workspace) -> None:
+    """M: the sums of h x x' over the covariates, the ball block, the ridge and the border's square."""
     d, lanes = work.gradient.shape
     gram, w, border, inverse_eta = work.one_gram, work.cone_point, work.border, work.scalars[3]
     for m in range(lanes):
-        for k in range(work.one_row.size):
-            work.one_row[k] = work.row_stiffness[k, m]
-        weighted_gram(problem.Xt, work.one_row, work.one_scaled, gram)
+        weighted_gram(problem.Xt, work.row_stiffness[m], work.one_scaled, gram)
         for i in range(d):
             for j in range(i, d):
                 work.M[i, j, m] = gram[i, j]
@@ -62,49 +100,13 @@ def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
     border_scale = s / lam + 4 sum_i w_i^2 h_i alpha_i beta_i
     ball block   = (I + 2 w_1 w_1') / eta^2
     """
-    owner, weights = problem.owner, problem.weights
-    n = weights.size
     d, lanes = A.shape
     lam, s = at.level[0], at.level[1]
-    stiffness, misfit, force, rows, ratios, shares = (
-        work.stiffness,
-        work.misfit,
-        work.force,
-        work.rows,
-        work.ratios,
-        work.shares,
-    )
     gradient, border = work.gradient, work.border
-
-    for i in range(2 * n):
-        for m in range(lanes):
-            work.inverse_parts[i, m] = 1.0 / at.parts[i, m]
-    for i in range(2 * n):
-        for m in range(lanes):
-            work.inverse_duals[i, m] = 1.0 / at.duals[i, m]
-    for i in range(2 * n):
-        for m in range(lanes):
-            ratios[i, m] = at.parts[i, m] * work.inverse_duals[i, m]
-    for i in range(n):
-        for m in range(lanes):
-            stiffness[i, m] = 1.0 / (ratios[i, m] + ratios[n + i, m])
-    for i in range(n):
-        for m in range(lanes):
-            shares[i, m] = stiffness[i, m] * ratios[i, m]
-    for i in range(n):
-        for m in range(lanes):
-            shares[n + i, m] = stiffness[i, m] * ratios[n + i, m]
-    np.dot(problem.X, at.delta, rows)
-    gather(owner, rows, force)  # z
-    for i in range(n):
-        for m in range(lanes):
-            misfit[i, m] = problem.offsets[i] - force[i, m] - (at.parts[i, m] - at.parts[n + i, m])
-
-    for i in range(n):
-        for m in range(lanes):
-            force[i, m] = 0.5 * (at.duals[n + i, m] - at.duals[i, m])  # u
-    sum_by_owner(owner, force, rows)
-    np.dot(problem.Xt, rows, gradient)
+    np.dot(at.delta.T, problem.Xt, work.rows)  # z
+    for m in range(lanes):
+        weigh_points(problem, at, work, m)
+    np.dot(problem.Xt, work.rows.T, gradient)
     for j in range(d):
         for m in range(lanes):
             gradient[j, m] += A[j, m] - lam[m] * problem.slope[j]
@@ -121,72 +123,78 @@ def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
             for m in range(lanes):
                 gradient[j, m] += at.dual_ball[1 + j, m]
     if problem.level_is_free:
-        border_scale, level_misfit = work.scalars[0], work.scalars[1]
         for m in range(lanes):
-            border_scale[m] = s[m] / lam[m]
-            level_misfit[m] = problem.allowance - s[m]
+            work.scalars[0, m] += s[m] / lam[m]
+            work.scalars[1, m] += problem.allowance - s[m]
         for j in range(d):
             for m in range(lanes):
-                level_misfit[m] -= problem.slope[j] * at.delta[j, m]
-        for i in range(n):
-            for m in range(lanes):
-                border_scale[m] += 4.0 * weights[i] * weights[i] * shares[i, m] * ratios[n + i, m]
-        for i in range(n):
-            for m in range(lanes):
-                level_misfit[m] -= weights[i] * (at.parts[i, m] + at.parts[n + i, m])
-        for i in range(n):
-            for m in range(lanes):
-                force[i, m] = weights[i] * (shares[i, m] - shares[n + i, m])
-        sum_by_owner(owner, force, rows)
-        np.dot(problem.Xt, rows, border)
+                work.scalars[1, m] -= problem.slope[j] * at.delta[j, m]
+        np.dot(problem.Xt, work.border_rows.T, border)
         for j in range(d):
             for m in range(lanes):
                 border[j, m] -= problem.slope[j]
-    sum_by_owner(owner, stiffness, work.row_stiffness)
-    add_outer_products(problem, work)
+    assemble(problem, work)
     cholesky(work.M, work.inverse)
 
 
 @compiled
-def newton_step(
-    problem: Problem,
-    at: Iterate,
-    work: Workspace,
-    step: Iterate,
-    target: Array,
-    curvature: float,
-) -> None:
+def push_points(
+    problem: Problem, at: Iterate, work: Workspace, step: Iterate, target: float, curvature: float, m: int
+) -> float:
+    """Right-hand side from the points of lane m: forces on u (summed in rows); returns the force on the level."""
+    n = problem.weights.size
+    parts, inverse_duals, aims, shares = at.parts[m], work.inverse_duals[m], work.aims[m], work.shares[m]
+    step_parts, step_duals = step.parts[m], step.duals[m]
+    stiffness, misfit, force = work.stiffness[m], work.misfit[m], work.force[m]
+    for i in range(2 * n):
+        aims[i] = (target - curvature * step_parts[i] * step_duals[i]) * inverse_duals[i] - parts[i]
+    for i in range(n):
+        force[i] = stiffness[i] * (misfit[i] - aims[i] + aims[n + i])
+    sum_by_owner(problem.owner, force, work.rows[m])
+    level_force = 0.0
+    for i in range(n):
+        level_force += problem.weights[i] * (
+            2.0 * (shares[n + i] * aims[i] + shares[i] * aims[n + i]) + (shares[i] - shares[n + i]) * misfit[i]
+        )
+    return level_force
+
+
+@compiled
+def move_points(problem: Problem, work: Workspace, step: Iterate, lam_step: float, m: int) -> None:
+    """Back-substitution for the points of lane m, given the steps of lam and of z = x'delta (in rows)."""
+    weights = problem.weights
+    n = weights.size
+    shares, aims, ratios = work.shares[m], work.aims[m], work.ratios[m]
+    stiffness, force = work.stiffness[m], work.force[m]
+    step_parts, step_duals = step.parts[m], step.duals[m]
+    gather(problem.owner, work.rows[m], step_parts)
+    for i in range(n):
+        force[i] -= stiffness[i] * step_parts[i]
+    for i in range(n):
+        step_duals[i] = 2.0 * weights[i] * lam_step * shares[n + i] - force[i]
+    for i in range(n):
+        step_duals[n + i] = 2.0 * weights[i] * lam_step * shares[i] + force[i]
+    for i in range(2 * n):
+        step_parts[i] = aims[i] - ratios[i] * step_duals[i]
+
+
+@compiled
+def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, target: Array, curvature: float) -> None:
     """Newton step towards products equal to target (one number per lane).
 
     With curvature = 1 the products of the step already held in ``step`` (the predictor) are subtracted from
     the target: Mehrotra's second-order correction. With 0 they are ignored.
     """
-    owner, weights = problem.owner, problem.weights
-    n = weights.size
     d, lanes = work.gradient.shape
     has_ball = problem.radius < np.inf
     lam, s = at.level[0], at.level[1]
     border_scale, level_misfit, eta, inverse_eta = work.scalars[0], work.scalars[1], work.scalars[2], work.scalars[3]
     level_force, lam_step = work.scalars[4], work.scalars[5]
-    stiffness, misfit, force, rows, aims, shares = (
-        work.stiffness,
-        work.misfit,
-        work.force,
-        work.rows,
-        work.aims,
-        work.shares,
-    )
 
     # Right-hand side.
-    for i in range(2 * n):
-        for m in range(lanes):
-            product = target[m] - curvature * step.parts[i, m] * step.duals[i, m]
-            aims[i, m] = product * work.inverse_duals[i, m] - at.parts[i, m]
-    for i in range(n):
-        for m in range(lanes):
-            force[i, m] = stiffness[i, m] * (misfit[i, m] - aims[i, m] + aims[n + i, m])
-    sum_by_owner(owner, force, rows)
-    np.dot(problem.Xt, rows, step.delta)
+    for m in range(lanes):
+        level_force[m] = push_points(problem, at, work, step, target[m], curvature, m)
+    np.dot(problem.Xt, work.rows.T, step.delta)
     for j in range(d):
         for m in range(lanes):
             step.delta[j, m] += work.gradient[j, m]
@@ -208,14 +216,7 @@ def newton_step(
     if problem.level_is_free:
         for m in range(lanes):
             step.level[1, m] = (target[m] - curvature * step.level[0, m] * step.level[1, m]) / lam[m] - s[m]
-            level_force[m] = step.level[1, m] - level_misfit[m]
-        for i in range(n):
-            for m in range(lanes):
-                level_force[m] += weights[i] * (
-                    2.0 * (shares[n + i, m] * aims[i, m] + shares[i, m] * aims[n + i, m])
-                    + (shares[i, m] - shares[n + i, m]) * misfit[i, m]
-                )
-        for m in range(lanes):
+            level_force[m] += step.level[1, m] - level_misfit[m]
             lam_step[m] = level_force[m] / border_scale[m]
         for j in range(d):
             for m in range(lanes):
@@ -234,19 +235,9 @@ def newton_step(
             lam_step[m] = level_force[m] / border_scale[m]
             step.level[0, m] = lam_step[m]
             step.level[1, m] -= s[m] / lam[m] * lam_step[m]
-    np.dot(problem.X, step.delta, rows)
-    for i in range(n):
-        for m in range(lanes):
-            force[i, m] -= stiffness[i, m] * rows[owner[i], m]
-    for i in range(n):
-        for m in range(lanes):
-            step.duals[i, m] = 2.0 * weights[i] * lam_step[m] * shares[n + i, m] - force[i, m]
-    for i in range(n):
-        for m in range(lanes):
-            step.duals[n + i, m] = 2.0 * weights[i] * lam_step[m] * shares[i, m] + force[i, m]
-    for i in range(2 * n):
-        for m in range(lanes):
-            step.parts[i, m] = aims[i, m] - work.ratios[i, m] * step.duals[i, m]
+    np.dot(step.delta.T, problem.Xt, work.rows)
+    for m in range(lanes):
+        move_points(problem, work, step, lam_step[m], m)
     if has_ball:
         for m in range(lanes):
             step.ball[0, m] = 0.0

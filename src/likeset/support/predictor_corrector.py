@@ -19,12 +19,18 @@ SHORTEST_STEP = 1e-7  # a shorter step means that rounding has taken over
 
 
 @compiled
-def raise_to_rates(step: Array, inverse: Array, rate: Array) -> None:
-    """Raise rate to the largest -step / variable, per lane."""
-    for i in range(step.shape[0]):
-        for m in range(rate.size):
-            new, old = -step[i, m] * inverse[i, m], rate[m]
-            rate[m] = new if new > old else old
+def largest_rate(step: Array, inverse: Array) -> float:
+    """The largest -step / variable, at least 0; four chains of maxima run in parallel."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    n = step.size // 4
+    for i in range(n):
+        a = max(a, -step[i] * inverse[i])
+        b = max(b, -step[n + i] * inverse[n + i])
+        c = max(c, -step[2 * n + i] * inverse[2 * n + i])
+        d = max(d, -step[3 * n + i] * inverse[3 * n + i])
+    for i in range(4 * n, step.size):
+        a = max(a, -step[i] * inverse[i])
+    return max(max(a, b), max(c, d))
 
 
 @compiled
@@ -34,16 +40,18 @@ def longest_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate) 
     One length for primal and dual variables: two lengths zigzag along the curved side of the ball.
     """
     rate = np.zeros(at.level.shape[1])
-    raise_to_rates(step.parts, work.inverse_parts, rate)
-    raise_to_rates(step.duals, work.inverse_duals, rate)
+    for m in range(rate.size):
+        primal = largest_rate(step.parts[m], work.inverse_parts[m])
+        dual = largest_rate(step.duals[m], work.inverse_duals[m])
+        rate[m] = max(primal, dual)
     if problem.level_is_free:
         for i in range(2):
             for m in range(rate.size):
                 rate[m] = max(rate[m], -step.level[i, m] / at.level[i, m])
     if problem.radius < np.inf:
-        primal, dual = boundary_rate(at.ball, step.ball), boundary_rate(at.dual_ball, step.dual_ball)
+        of_ball, of_dual = boundary_rate(at.ball, step.ball), boundary_rate(at.dual_ball, step.dual_ball)
         for m in range(rate.size):
-            rate[m] = max(rate[m], max(primal[m], dual[m]))
+            rate[m] = max(rate[m], max(of_ball[m], of_dual[m]))
     for m in range(rate.size):
         rate[m] = 1.0 / rate[m]
     return rate
@@ -58,10 +66,20 @@ def add_products(x: Array, dx: Array, y: Array, dy: Array, length: Array, out: A
 
 
 @compiled
+def sum_of_products(x: Array, dx: Array, y: Array, dy: Array, length: float) -> float:
+    """The sum of (x + length dx) (y + length dy)."""
+    total = 0.0
+    for i in range(x.size):
+        total += (x[i] + length * dx[i]) * (y[i] + length * dy[i])
+    return total
+
+
+@compiled
 def gap_after(problem: Problem, at: Iterate, step: Iterate, length: Array) -> Array:
     """Sum of all products after a multiple of the step: the duality gap of feasible iterates."""
     gap = np.zeros(length.size)
-    add_products(at.parts, step.parts, at.duals, step.duals, length, gap)
+    for m in range(length.size):
+        gap[m] = sum_of_products(at.parts[m], step.parts[m], at.duals[m], step.duals[m], length[m])
     if problem.level_is_free:
         add_products(at.level[:1], step.level[:1], at.level[1:], step.level[1:], length, gap)
     if problem.radius < np.inf:
@@ -81,8 +99,11 @@ def add_multiple(x: Array, length: Array, dx: Array) -> None:
 def move(at: Iterate, step: Iterate, length: Array) -> None:
     """Add a multiple of the step to the iterate."""
     add_multiple(at.delta, length, step.delta)
-    add_multiple(at.parts, length, step.parts)
-    add_multiple(at.duals, length, step.duals)
+    for m in range(length.size):
+        for i in range(at.parts.shape[1]):
+            at.parts[m, i] += length[m] * step.parts[m, i]
+        for i in range(at.parts.shape[1]):
+            at.duals[m, i] += length[m] * step.duals[m, i]
     add_multiple(at.ball, length, step.ball)
     add_multiple(at.dual_ball, length, step.dual_ball)
     add_multiple(at.level, length, step.level)
@@ -131,8 +152,8 @@ def advance(
 def clear_lane(step: Iterate, m: int) -> None:
     """Set a direction to zero in one lane (it may hold NaN, which no multiple of 0 removes)."""
     step.delta[:, m] = 0.0
-    step.parts[:, m] = 0.0
-    step.duals[:, m] = 0.0
+    step.parts[m] = 0.0
+    step.duals[m] = 0.0
     step.ball[:, m] = 0.0
     step.dual_ball[:, m] = 0.0
     step.level[:, m] = 0.0

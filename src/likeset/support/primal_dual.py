@@ -26,8 +26,9 @@ so an iteration costs O(points) scalar work and one d x d factorisation over the
 Eliminating lam before factorising matters: at a vertex cut out by d - 1 points and the level, M without its
 last term is nearly singular.
 
-Several problems that differ in the direction a are solved side by side: the last axis of every array of
-variables is the lane (see :mod:`~likeset.support.dense`).
+Several problems that differ in the direction a are solved side by side, one in each *lane*. Arrays over
+dimensions are (d, lanes), for loops that treat all lanes alike (see :mod:`~likeset.support.dense`); arrays over
+points and covariates, which are long, are (lanes, n).
 """
 
 from __future__ import annotations
@@ -61,13 +62,13 @@ class Problem(NamedTuple):
 
 
 class Iterate(NamedTuple):
-    """Primal and dual variables, one column per lane; the same type holds Newton directions.
+    """Primal and dual variables of all lanes; the same type holds Newton directions.
 
-    delta             step from the centre
-    parts             r, then t: the parts of the residuals above and below the prediction
-    duals             lam w - u, then lam w + u: their multipliers
-    ball, dual_ball   (radius, theta) and its multiplier y
-    level             lam, s
+    delta             step from the centre, (d, lanes)
+    parts             r, then t: the parts of the residuals above and below the prediction, (lanes, 2n)
+    duals             lam w - u, then lam w + u: their multipliers, (lanes, 2n)
+    ball, dual_ball   (radius, theta) and its multiplier y, (d + 1, lanes)
+    level             lam, s, (2, lanes)
     """
 
     delta: Array
@@ -79,25 +80,27 @@ class Iterate(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """What the Newton system keeps between factorisation and solution, one column per lane.
+    """What the Newton system keeps between factorisation and solution.
 
-    Two rows per point, first for r, then for t:
+    Two numbers per point, first for r, then for t, (lanes, 2n):
     inverse_parts, inverse_duals   reciprocals (divisions are slow)
     ratios      alpha = r / (lam w - u), then beta = t / (lam w + u)
     shares      h alpha, then h beta; they sum to 1
     aims        the step of r and t if the multipliers stayed as they are
-    One row per point:
+    One number per point, (lanes, n):
     stiffness   h = 1 / (alpha + beta)
     misfit      p - z - (r - t)
     force       what drives u
-    One row per covariate, and scratch without lanes for the sum of h x x':
-    row_stiffness, rows, one_row, one_scaled, one_gram
-    One row per dimension, and M:
+    One number per covariate, (lanes, K):
+    row_stiffness, border_rows, rows
+    Per dimension, (d, lanes), and M (d, d, lanes):
     M, inverse  the Newton matrix, then its Cholesky factor; reciprocals of its diagonal
     border      column of lam
     gradient    stationarity residual
-    cone_...    scaling point w of the ball's cone, W y, and scratch
-    scalars     border_scale, level misfit, eta, 1 / eta, scratch, scratch
+    cone_...    scaling point w of the ball's cone, W y, and scratch, (d + 1, lanes)
+    scalars     border_scale, level misfit, eta, 1 / eta, scratch, scratch, (6, lanes)
+    Without lanes:
+    one_scaled, one_gram   scratch for the sum of h x x'
     """
 
     inverse_parts: Array
@@ -109,8 +112,8 @@ class Workspace(NamedTuple):
     misfit: Array
     force: Array
     row_stiffness: Array
+    border_rows: Array
     rows: Array
-    one_row: Array
     one_scaled: Array
     one_gram: Array
     M: Array
@@ -127,14 +130,14 @@ class Workspace(NamedTuple):
 @compiled
 def new_iterate(d: int, n: int, lanes: int) -> Iterate:
     """An iterate of zeros for dimension d and n points."""
-    parts, ball = np.zeros((2, 2 * n, lanes)), np.zeros((2, d + 1, lanes))
+    parts, ball = np.zeros((2, lanes, 2 * n)), np.zeros((2, d + 1, lanes))
     return Iterate(np.zeros((d, lanes)), parts[0], parts[1], ball[0], ball[1], np.zeros((2, lanes)))
 
 
 @compiled
 def new_workspace(n_rows: int, d: int, n: int, lanes: int) -> Workspace:
     """Scratch memory for n_rows covariates, dimension d and n points."""
-    pairs, points, rows = np.zeros((5, 2 * n, lanes)), np.zeros((3, n, lanes)), np.zeros((2, n_rows, lanes))
+    pairs, points, rows = np.zeros((5, lanes, 2 * n)), np.zeros((3, lanes, n)), np.zeros((3, lanes, n_rows))
     vectors, cone = np.zeros((3, d, lanes)), np.zeros((4, d + 1, lanes))
     return Workspace(
         pairs[0],
@@ -147,7 +150,7 @@ def new_workspace(n_rows: int, d: int, n: int, lanes: int) -> Workspace:
         points[2],
         rows[0],
         rows[1],
-        np.zeros(n_rows),
+        rows[2],
         np.zeros((d, n_rows)),
         np.zeros((d, d)),
         np.zeros((d, d, lanes)),
