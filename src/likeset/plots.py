@@ -44,7 +44,7 @@ def plot_band(
         axes.axvline(next_query, color="black", linestyle=":", linewidth=1.2, label="next query")
     axes.set_xlabel("x")
     axes.set_ylabel("f(x)")
-    _legend_below(axes)
+    _legend_below(axes, columns=4)
     return axes
 
 
@@ -67,7 +67,7 @@ def plot_sets(
     axes.set_aspect("equal")
     axes.set_xlabel("theta[0]")
     axes.set_ylabel("theta[1]")
-    _legend_below(axes)
+    _legend_below(axes, columns=2)
     return axes
 
 
@@ -75,5 +75,5 @@ def _closed(curve: Array) -> Array:
     return np.concatenate([curve, curve[:1]])
 
 
-def _legend_below(axes: Axes) -> None:
-    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncol=4)
+def _legend_below(axes: Axes, columns: int) -> None:
+    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncol=columns)

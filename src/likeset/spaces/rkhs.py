@@ -2,14 +2,11 @@ r"""Functions in a reproducing kernel Hilbert space: z = f(x) = <f, k_x> with |f
 
 **Exact without features.** The likelihood sees f only through its values at the points observed, so everything happens
 in the span of their sections k_p, plus, for a query x, the one direction of k_x outside that span (the representer
-theorem). An orthonormal basis of the span comes from a Cholesky factorisation that grows by one row per new point,
+theorem). :mod:`~likeset.spaces.kernel_basis` keeps an orthonormal basis of the span.
 
-    K_PP = L L',     coordinates(x) = L^-1 k(P, x),     outside(x)^2 = k(x, x) - |coordinates(x)|^2.
-
-**Numerical rank.** A point whose section lies in the span up to ``RANK_TOLERANCE`` (relative, in the square) adds no
-basis vector: duplicates, near-duplicates and smooth kernels on fine grids keep the basis small. The computation is
-then exact for a kernel that differs from the given one by that relative amount. Queries keep their part outside the
-span, however small, so bands stay outer.
+**Numerical rank.** Duplicates, near-duplicates and smooth kernels on fine grids keep the basis small: a section that
+lies in the span up to a relative 1e-13 (in the square) adds no vector, and the computation is exact for a kernel that
+differs from the given one by that much. Queries keep their part outside the span, however small, so bands stay outer.
 """
 
 from __future__ import annotations
@@ -23,9 +20,9 @@ import numpy as np
 from likeset.arguments import positive, positive_integer, real_array, rows
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.spaces.base import Array
+from likeset.spaces.kernel_basis import RKHSBasis, SharedRows
 from likeset.spaces.kernel_settings import kernel_from_settings, kernel_settings
 
-RANK_TOLERANCE = 1e-13
 Kernel = Callable[[Array, Array], Array]
 
 
@@ -46,114 +43,6 @@ class NormReport:
 
     def __float__(self) -> float:
         return self.norm
-
-
-class _Rows:
-    """Basis points and Cholesky rows, append-only, shared by every basis that is a prefix of them."""
-
-    def __init__(self, capacity: int, dim: int, domain_size: int) -> None:
-        self.points = np.zeros((capacity, dim))
-        self.factor = np.zeros((capacity, capacity))
-        self.on_domain = np.zeros((domain_size, capacity))  # coordinates of every domain point: more Cholesky rows
-        self.filled = 0
-
-
-class RKHSBasis:
-    """The first ``size`` basis points of a shared table: an immutable basis that grows without copying."""
-
-    def __init__(self, space: RKHS, table: _Rows, size: int) -> None:
-        self.space, self._table, self._size = space, table, size
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> RKHSBasis:
-        return self  # immutable: the table only grows, and a basis never looks beyond its own size
-
-    @property
-    def dimension(self) -> int:
-        """Number of basis vectors."""
-        return self._size
-
-    @property
-    def points(self) -> Array:
-        """The basis points P."""
-        return self._table.points[: self._size]
-
-    @property
-    def factor(self) -> Array:
-        """L with K_PP = L L'."""
-        return self._table.factor[: self._size, : self._size]
-
-    def coordinates(self, x: Array) -> tuple[Array, Array]:
-        """L^-1 k(P, x) and the length of the rest of k_x."""
-        if self.space.domain is not None:
-            inside = self._table.on_domain[self.space.places(x), : self._size]
-        else:
-            inside = self._solve(self.space.gram(self.points, x)).T
-        squared = self.space.diagonal(x) - np.einsum("ij,ij->i", inside, inside)
-        return np.ascontiguousarray(inside), np.sqrt(np.maximum(squared, 0.0))
-
-    def including(self, x: Array) -> RKHSBasis:
-        """One more Cholesky row, unless k_x is in the span to numerical rank."""
-        inside, outside = self.coordinates(x[None, :])
-        if outside[0] ** 2 <= RANK_TOLERANCE * self.space.diagonal(x[None, :])[0]:
-            return self
-        table, n = self._table, self._size
-        if table.filled != n or n == len(table.points):
-            grown = _Rows(max(16, 2 * n), x.shape[0], len(table.on_domain))
-            grown.points[:n], grown.factor[:n, :n] = self.points, self.factor
-            grown.on_domain[:, :n] = table.on_domain[:, :n]
-            table = grown
-        table.points[n], table.factor[n, :n], table.factor[n, n] = x, inside[0], outside[0]
-        if self.space.domain is not None:
-            section = self.space.gram(self.space.domain, x[None, :])[:, 0]
-            table.on_domain[:, n] = (section - table.on_domain[:, :n] @ inside[0]) / outside[0]
-        table.filled = n + 1
-        return RKHSBasis(self.space, table, n + 1)
-
-    def parameters(self, theta: Any) -> tuple[Array, Array]:
-        """Functions by their values on the domain -> coordinates of their projection on the span, and their norms."""
-        values = self.space.values_on_domain(theta)
-        at_points = values[:, self.space.places(self.points)]
-        return np.ascontiguousarray(self._solve(at_points.T).T), self.space.norms(values)
-
-    def lift(self, coordinates: Array, outside: Array, x: Array) -> Array:
-        """Functions as values on the domain; without a domain, at the basis points and, last, at x itself."""
-        if self.space.domain is not None:
-            return self._on_domain(coordinates, outside, x)
-        at_points = coordinates @ self.factor.T
-        return np.column_stack([at_points, self.evaluate(coordinates, outside, x, x)]) if x.shape[1] else at_points
-
-    def evaluate(self, coordinates: Array, outside: Array, x: Array, at: Array) -> Array:
-        """Row by row, the value at ``at`` of the function with these coordinates and component outside the span."""
-        there, _ = self.coordinates(at)
-        values = np.einsum("ij,ij->i", coordinates, there)
-        if np.any(outside):
-            here, length = self.coordinates(x)
-            section = np.array([self.space.gram(x[i : i + 1], at[i : i + 1])[0, 0] for i in range(len(x))])
-            rest = section - np.einsum("ij,ij->i", here, there)
-            values = values + outside * np.divide(rest, length, out=np.zeros_like(rest), where=length > 0)
-        return values
-
-    def _on_domain(self, coordinates: Array, outside: Array, x: Array) -> Array:
-        everywhere = self._table.on_domain[:, : self._size]
-        values = coordinates @ everywhere.T
-        if np.any(outside):
-            here, length = self.coordinates(x)
-            rest = self.space.gram(x, self.space.domain) - here @ everywhere.T  # type: ignore[arg-type]
-            scale = np.divide(outside, length, out=np.zeros_like(outside), where=length > 0)
-            values = values + scale[:, None] * rest
-        return values
-
-    def state(self) -> dict[str, Array]:
-        """Basis points, Cholesky factor, and the domain's coordinates."""
-        on_domain = self._table.on_domain[:, : self._size]
-        return {"points": self.points, "factor": self.factor, "on_domain": on_domain}
-
-    def _solve(self, right: Array) -> Array:
-        if self._size == 0:
-            return np.zeros((0, right.shape[1]))
-        from scipy.linalg import solve_triangular
-
-        return np.asarray(solve_triangular(self.factor, right, lower=True, check_finite=False))
 
 
 class RKHS:
@@ -234,12 +123,12 @@ class RKHS:
 
     def start(self) -> RKHSBasis:
         """The empty basis."""
-        return RKHSBasis(self, _Rows(16, self.dim, len(self._places)), 0)
+        return RKHSBasis(self, SharedRows(16, self.dim, len(self._places)), 0)
 
     def restore(self, state: dict[str, Array]) -> RKHSBasis:
         """The basis whose ``state`` this is."""
         n = len(state["points"])
-        table = _Rows(max(16, n), self.dim, len(self._places))
+        table = SharedRows(max(16, n), self.dim, len(self._places))
         table.points[:n], table.factor[:n, :n], table.filled = state["points"], state["factor"], n
         table.on_domain[:, :n] = state["on_domain"]
         return RKHSBasis(self, table, n)

@@ -14,14 +14,15 @@ import numpy as np
 
 from likeset.support.dense import compiled, copy, dot
 from likeset.support.newton_system import factorise, newton_step
-from likeset.support.predictor_corrector import add_multiple, advance, degree, gap_after, longest_step, move
+from likeset.support.predictor_corrector import advance, degree, gap_after, longest_step, move
 from likeset.support.primal_dual import Iterate, Problem, Workspace, new_iterate, new_workspace
 from likeset.support.terms import Array
 
 EPS = float(np.finfo(np.float64).eps)
 FIRST_STEP = 0.7  # part of the way to the boundary taken by the shared first step
 MAX_ITERATIONS = 60
-LANES = 16  # directions solved side by side; their matrices fit the second-level cache up to d = 80
+LANES = 16  # directions solved side by side, at most
+POINTS_IN_CACHE = 4096  # of all lanes together
 
 
 @compiled
@@ -208,12 +209,11 @@ def start_support(
     newton_step(problem, out, shared, step, np.full(lanes, mu), 0.0)
     length = FIRST_STEP * longest_step(problem, out, shared, step)
     move(out, step, length)
-    factor = 1.0 / length - 1.0
     for m in range(lanes):
-        for i in range(out.duals.shape[1]):
-            out.duals[m, i] *= 1.0 / length[m]
-    add_multiple(out.dual_ball, factor, out.dual_ball)
-    add_multiple(out.level[:1], factor, out.level[:1])
+        factor = 1.0 / length[m]
+        out.duals[m] *= factor
+        out.dual_ball[:, m] *= factor
+        out.level[0, m] *= factor
 
 
 @compiled
@@ -226,7 +226,7 @@ def maximise(
     """
     n_directions, d = A.shape
     n, n_rows = problem.weights.size, problem.X.shape[0]
-    lanes = min(LANES, n_directions)
+    lanes = max(1, min(LANES, n_directions, POINTS_IN_CACHE // max(n, 1)))
     at, step, ready = new_iterate(d, n, lanes), new_iterate(d, n, lanes), new_iterate(d, n, lanes)
     work, shared = new_workspace(n_rows, d, n, lanes), new_workspace(n_rows, d, n, lanes)
     directions, ready_directions = np.zeros((d, lanes)), np.zeros((d, lanes))
