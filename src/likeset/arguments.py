@@ -63,7 +63,7 @@ def positive_integer(name: str, value: Any) -> int:
 
 def real_array(name: str, value: Any) -> Array:
     """Any array-like of finite real numbers as a fresh float64 array (−0.0 becomes 0.0)."""
-    if np.ma.is_masked(value):
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise InvalidArgumentError(name, value, "has masked entries", "fill or drop them first")
     try:
         raw = np.asarray(value)
@@ -78,7 +78,9 @@ def real_array(name: str, value: Any) -> Array:
             raise InvalidArgumentError(
                 name, value, f"has dtype {raw.dtype}, not real numbers", "convert it to float first"
             ) from None
-    array = raw.astype(np.float64) + 0.0
+    array = raw.astype(np.float64, copy=False) + 0.0
+    if array.size and np.abs(array).max() <= LARGEST:  # false for NaN, too
+        return array
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InvalidArgumentError(

@@ -132,7 +132,7 @@ class LikelihoodSet:
         plain = covariate_weights is None and level is None
         asked = self if plain else self._with_weights(covariate_weights, level)
         solution = asked._maximise(*self._basis.coordinates(x))
-        return Support(solution.values, self._basis.lift(*_parts(solution), x), solution.upper)
+        return Support(solution.values, self._basis.lift(*_parts(solution, self._basis.dimension), x), solution.upper)
 
     def upper_gradient(self, X: Any) -> tuple[Array, Array]:
         """``upper`` and its gradient in x, one row per row of X, by the envelope theorem.
@@ -146,7 +146,7 @@ class LikelihoodSet:
             )
         x = self.space.covariates(X, "X")
         solution = self._maximise(*self._basis.coordinates(x))
-        inside, outside = _parts(solution)
+        inside, outside = _parts(solution, self._basis.dimension)
         gradient = np.empty_like(x)
         for j in range(x.shape[1]):
             step = np.zeros_like(x)
@@ -215,24 +215,23 @@ class LikelihoodSet:
     def _maximise(self, inside: Array, outside: Array) -> Solution:
         """Maxima for directions given by coordinates in the basis and length outside the span.
 
-        Points get one more coordinate, their component along the direction's part outside the span.
+        Where a direction leaves the span, points have one more coordinate: their component along its part outside.
         """
         if self._whole_ball:
             return self._maximise_over_ball(inside, outside)
-        lengths = np.hypot(np.linalg.norm(inside, axis=1), outside)
-        leaves_span = bool(np.any(outside > _IN_SPAN * lengths))
+        sticks_out = outside.any()
+        leaves_span = sticks_out and np.any(outside > _IN_SPAN * np.hypot(np.linalg.norm(inside, axis=1), outside))
         with SingleThreadedBlas():
             prepared = self._prepared_padded if leaves_span else self._prepared
             if prepared.status == "empty":
                 raise EmptySetError(self.alpha)
-            if leaves_span:
-                return prepared.solve(np.column_stack([inside, outside]))
-            solution = prepared.solve(inside)
+            solution = prepared.solve(np.column_stack([inside, outside]) if leaves_span else inside)
+        if not sticks_out or leaves_span:
+            return solution
         # What sticks out of the span by rounding only can add at most its length times the bound.
         spill = np.zeros(len(inside))
         np.multiply(self.space.bound, outside, out=spill, where=outside > 0)
-        points = np.column_stack([solution.points, np.zeros(len(inside))])
-        return Solution(solution.values, points, solution.upper + spill)
+        return Solution(solution.values, solution.points, solution.upper + spill)
 
     def _maximise_over_ball(self, inside: Array, outside: Array) -> Solution:
         directions = np.column_stack([inside, outside])
@@ -315,6 +314,7 @@ def _like(theta: Any, answers: NDArray[Any]) -> Any:
     return answers[0].item() if len(answers) == 1 and np.ndim(theta) < 2 else answers
 
 
-def _parts(solution: Solution) -> tuple[Array, Array]:
+def _parts(solution: Solution, dimension: int) -> tuple[Array, Array]:
     """Coordinates of the maximisers in the basis, and their component outside the span."""
-    return solution.points[:, :-1], solution.points[:, -1]
+    points = solution.points
+    return points[:, :dimension], points[:, dimension] if points.shape[1] > dimension else np.zeros(len(points))

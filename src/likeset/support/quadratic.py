@@ -86,11 +86,12 @@ def prepare(level_set: LevelSet) -> Prepared:
     return Prepared(status, basis @ cut.origin, bound, basis, cut)
 
 
+@njit(cache=True, error_model="numpy")
 def spectrum_of_hessian(X: Array, a: Array) -> tuple[Array, Array, Array]:
     """Eigenvalues of H = X'diag(a)X (ascending), the same lowered by their error, and eigenvectors."""
     if X.shape[1] == 0:
         return np.empty(0), np.empty(0), np.empty((0, 0))
-    values, vectors = np.linalg.eigh((X.T * a) @ X)
+    values, vectors = np.linalg.eigh(np.dot(X.T * a, X))
     curvature = np.maximum(values, 0.0)
     return curvature, np.maximum(values - EIGEN_ERROR * curvature[-1], 0.0), np.ascontiguousarray(vectors)
 
