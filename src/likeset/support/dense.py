@@ -37,30 +37,31 @@ def copy(source: Array, out: Array) -> None:
 
 
 @compiled
-def gather(owner: IntArray, values: Array, out: Array) -> None:
-    """Set out[i] = values[owner[i]] (no lanes)."""
+def gather(owner: IntArray, values: Array, out: Array, m: int) -> None:
+    """Set out[m, i] = values[m, owner[i]]."""
     for i in range(owner.size):
-        out[i] = values[owner[i]]
+        out[m, i] = values[m, owner[i]]
 
 
 @compiled
-def sum_by_owner(owner: IntArray, values: Array, out: Array) -> None:
-    """Set out[k] to the sum of the values[i] with owner[i] = k (no lanes)."""
-    out[:] = 0.0
+def sum_by_owner(owner: IntArray, values: Array, out: Array, m: int) -> None:
+    """Set out[m, k] to the sum of the values[m, i] with owner[i] = k."""
+    for k in range(out.shape[1]):
+        out[m, k] = 0.0
     for i in range(owner.size):
-        out[owner[i]] += values[i]
+        out[m, owner[i]] += values[m, i]
 
 
 @compiled
-def weighted_gram(Xt: Array, h: Array, scaled: Array, M: Array) -> None:
-    """Set the upper triangle of M to that of X' diag(h) X (no lanes); ``scaled`` is scratch of the shape of X'.
+def weighted_gram(Xt: Array, h: Array, m: int, scaled: Array, M: Array) -> None:
+    """Set the upper triangle of M to that of X' diag(h[m]) X; ``scaled`` is scratch of the shape of X'.
 
     Blocks of 2 x 4 entries of M are accumulated in registers: each number loaded is used several times.
     """
     d, n_rows = Xt.shape
     for i in range(d):
         for k in range(n_rows):
-            scaled[i, k] = h[k] * Xt[i, k]
+            scaled[i, k] = h[m, k] * Xt[i, k]
     last = d - 1  # blocks that stick out repeat the last row; the repeated sums land on the same entry
     for i in range(0, d, 2):
         i1 = min(i + 1, last)

@@ -23,42 +23,42 @@ from likeset.support.terms import Array
 
 
 @compiled
-def weigh_points(problem: Problem, at: Iterate, work: Workspace, m: int) -> None:
-    """Stiffness, shares and misfits of the points of lane m, and what they add to the equations of delta and lam."""
-    owner, weights = problem.owner, problem.weights
-    n = weights.size
-    parts, duals, ratios, shares = at.parts[m], at.duals[m], work.ratios[m], work.shares[m]
-    inverse_parts, inverse_duals = work.inverse_parts[m], work.inverse_duals[m]
-    stiffness, misfit, force = work.stiffness[m], work.misfit[m], work.force[m]
-    for i in range(2 * n):
-        inverse_parts[i] = 1.0 / parts[i]
-    for i in range(2 * n):
-        inverse_duals[i] = 1.0 / duals[i]
-    for i in range(2 * n):
-        ratios[i] = parts[i] * inverse_duals[i]
-    for i in range(n):
-        stiffness[i] = 1.0 / (ratios[i] + ratios[n + i])
-    for i in range(n):
-        shares[i] = stiffness[i] * ratios[i]
-    for i in range(n):
-        shares[n + i] = stiffness[i] * ratios[n + i]
-    gather(owner, work.rows[m], force)  # z
-    for i in range(n):
-        misfit[i] = problem.offsets[i] - force[i] - (parts[i] - parts[n + i])
-    sum_by_owner(owner, stiffness, work.row_stiffness[m])
-    for i in range(n):
-        force[i] = 0.5 * (duals[n + i] - duals[i])  # u
-    sum_by_owner(owner, force, work.rows[m])
-    if problem.level_is_free:
-        border_scale, level_misfit = 0.0, 0.0
+def weigh_points(problem: Problem, at: Iterate, work: Workspace) -> None:
+    """Stiffness, shares and misfits of the points, and what they add to the equations of delta and lam."""
+    owner, weights, offsets, n = problem.owner, problem.weights, problem.offsets, problem.weights.size
+    parts, duals, ratios, shares = at.parts, at.duals, work.ratios, work.shares
+    inverse_parts, inverse_duals = work.inverse_parts, work.inverse_duals
+    stiffness, misfit, force = work.stiffness, work.misfit, work.force
+    for m in range(parts.shape[0]):
+        for i in range(2 * n):
+            inverse_parts[m, i] = 1.0 / parts[m, i]
+        for i in range(2 * n):
+            inverse_duals[m, i] = 1.0 / duals[m, i]
+        for i in range(2 * n):
+            ratios[m, i] = parts[m, i] * inverse_duals[m, i]
         for i in range(n):
-            border_scale += 4.0 * weights[i] * weights[i] * shares[i] * ratios[n + i]
+            stiffness[m, i] = 1.0 / (ratios[m, i] + ratios[m, n + i])
         for i in range(n):
-            level_misfit -= weights[i] * (parts[i] + parts[n + i])
-        work.scalars[0, m], work.scalars[1, m] = border_scale, level_misfit
+            shares[m, i] = stiffness[m, i] * ratios[m, i]
         for i in range(n):
-            force[i] = weights[i] * (shares[i] - shares[n + i])
-        sum_by_owner(owner, force, work.border_rows[m])
+            shares[m, n + i] = stiffness[m, i] * ratios[m, n + i]
+        gather(owner, work.rows, force, m)  # z
+        for i in range(n):
+            misfit[m, i] = offsets[i] - force[m, i] - (parts[m, i] - parts[m, n + i])
+        sum_by_owner(owner, stiffness, work.row_stiffness, m)
+        for i in range(n):
+            force[m, i] = 0.5 * (duals[m, n + i] - duals[m, i])  # u
+        sum_by_owner(owner, force, work.rows, m)
+        if problem.level_is_free:
+            border_scale, level_misfit = 0.0, 0.0
+            for i in range(n):
+                border_scale += 4.0 * weights[i] * weights[i] * shares[m, i] * ratios[m, n + i]
+            for i in range(n):
+                level_misfit -= weights[i] * (parts[m, i] + parts[m, n + i])
+            work.scalars[0, m], work.scalars[1, m] = border_scale, level_misfit
+            for i in range(n):
+                force[m, i] = weights[i] * (shares[m, i] - shares[m, n + i])
+            sum_by_owner(owner, force, work.border_rows, m)
 
 
 @compiled
@@ -67,7 +67,7 @@ def assemble(problem: Problem, work: Workspace) -> None:
     d, lanes = work.gradient.shape
     gram, w, border, inverse_eta = work.one_gram, work.cone_point, work.border, work.scalars[3]
     for m in range(lanes):
-        weighted_gram(problem.Xt, work.row_stiffness[m], work.one_scaled, gram)
+        weighted_gram(problem.Xt, work.row_stiffness, m, work.one_scaled, gram)
         for i in range(d):
             for j in range(i, d):
                 work.M[i, j, m] = gram[i, j]
@@ -104,8 +104,7 @@ def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
     lam, s = at.level[0], at.level[1]
     gradient, border = work.gradient, work.border
     np.dot(at.delta.T, problem.Xt, work.rows)  # z
-    for m in range(lanes):
-        weigh_points(problem, at, work, m)
+    weigh_points(problem, at, work)
     np.dot(problem.Xt, work.rows.T, gradient)
     for j in range(d):
         for m in range(lanes):
@@ -139,43 +138,46 @@ def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
 
 @compiled
 def push_points(
-    problem: Problem, at: Iterate, work: Workspace, step: Iterate, target: float, curvature: float, m: int
-) -> float:
-    """Right-hand side from the points of lane m: forces on u (summed in rows); returns the force on the level."""
-    n = problem.weights.size
-    parts, inverse_duals, aims, shares = at.parts[m], work.inverse_duals[m], work.aims[m], work.shares[m]
-    step_parts, step_duals = step.parts[m], step.duals[m]
-    stiffness, misfit, force = work.stiffness[m], work.misfit[m], work.force[m]
-    for i in range(2 * n):
-        aims[i] = (target - curvature * step_parts[i] * step_duals[i]) * inverse_duals[i] - parts[i]
-    for i in range(n):
-        force[i] = stiffness[i] * (misfit[i] - aims[i] + aims[n + i])
-    sum_by_owner(problem.owner, force, work.rows[m])
-    level_force = 0.0
-    for i in range(n):
-        level_force += problem.weights[i] * (
-            2.0 * (shares[n + i] * aims[i] + shares[i] * aims[n + i]) + (shares[i] - shares[n + i]) * misfit[i]
-        )
-    return level_force
+    problem: Problem, at: Iterate, work: Workspace, step: Iterate, target: Array, curvature: float, level_force: Array
+) -> None:
+    """Right-hand side from the points: the forces on u, summed in rows, and the force on the level."""
+    weights, n = problem.weights, problem.weights.size
+    parts, inverse_duals, aims, shares = at.parts, work.inverse_duals, work.aims, work.shares
+    step_parts, step_duals = step.parts, step.duals
+    stiffness, misfit, force = work.stiffness, work.misfit, work.force
+    for m in range(parts.shape[0]):
+        for i in range(2 * n):
+            product = target[m] - curvature * step_parts[m, i] * step_duals[m, i]
+            aims[m, i] = product * inverse_duals[m, i] - parts[m, i]
+        for i in range(n):
+            force[m, i] = stiffness[m, i] * (misfit[m, i] - aims[m, i] + aims[m, n + i])
+        sum_by_owner(problem.owner, force, work.rows, m)
+        total = 0.0
+        for i in range(n):
+            total += 2.0 * weights[i] * (shares[m, n + i] * aims[m, i] + shares[m, i] * aims[m, n + i])
+        for i in range(n):
+            total += weights[i] * (shares[m, i] - shares[m, n + i]) * misfit[m, i]
+        level_force[m] = total
 
 
 @compiled
-def move_points(problem: Problem, work: Workspace, step: Iterate, lam_step: float, m: int) -> None:
-    """Back-substitution for the points of lane m, given the steps of lam and of z = x'delta (in rows)."""
-    weights = problem.weights
-    n = weights.size
-    shares, aims, ratios = work.shares[m], work.aims[m], work.ratios[m]
-    stiffness, force = work.stiffness[m], work.force[m]
-    step_parts, step_duals = step.parts[m], step.duals[m]
-    gather(problem.owner, work.rows[m], step_parts)
-    for i in range(n):
-        force[i] -= stiffness[i] * step_parts[i]
-    for i in range(n):
-        step_duals[i] = 2.0 * weights[i] * lam_step * shares[n + i] - force[i]
-    for i in range(n):
-        step_duals[n + i] = 2.0 * weights[i] * lam_step * shares[i] + force[i]
-    for i in range(2 * n):
-        step_parts[i] = aims[i] - ratios[i] * step_duals[i]
+def move_points(problem: Problem, work: Workspace, step: Iterate, lam_step: Array) -> None:
+    """Back-substitution for the points, given the steps of lam and of z = x'delta (in rows)."""
+    weights, n = problem.weights, problem.weights.size
+    shares, aims, ratios = work.shares, work.aims, work.ratios
+    stiffness, force = work.stiffness, work.force
+    step_parts, step_duals = step.parts, step.duals
+    for m in range(step_parts.shape[0]):
+        gather(problem.owner, work.rows, step_parts, m)
+        for i in range(n):
+            force[m, i] -= stiffness[m, i] * step_parts[m, i]
+        double = 2.0 * lam_step[m]
+        for i in range(n):
+            step_duals[m, i] = double * weights[i] * shares[m, n + i] - force[m, i]
+        for i in range(n):
+            step_duals[m, n + i] = double * weights[i] * shares[m, i] + force[m, i]
+        for i in range(2 * n):
+            step_parts[m, i] = aims[m, i] - ratios[m, i] * step_duals[m, i]
 
 
 @compiled
@@ -192,8 +194,7 @@ def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, t
     level_force, lam_step = work.scalars[4], work.scalars[5]
 
     # Right-hand side.
-    for m in range(lanes):
-        level_force[m] = push_points(problem, at, work, step, target[m], curvature, m)
+    push_points(problem, at, work, step, target, curvature, level_force)
     np.dot(problem.Xt, work.rows.T, step.delta)
     for j in range(d):
         for m in range(lanes):
@@ -236,8 +237,7 @@ def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, t
             step.level[0, m] = lam_step[m]
             step.level[1, m] -= s[m] / lam[m] * lam_step[m]
     np.dot(step.delta.T, problem.Xt, work.rows)
-    for m in range(lanes):
-        move_points(problem, work, step, lam_step[m], m)
+    move_points(problem, work, step, lam_step)
     if has_ball:
         for m in range(lanes):
             step.ball[0, m] = 0.0

@@ -19,17 +19,17 @@ SHORTEST_STEP = 1e-7  # a shorter step means that rounding has taken over
 
 
 @compiled
-def largest_rate(step: Array, inverse: Array) -> float:
-    """The largest -step / variable, at least 0; four chains of maxima run in parallel."""
+def largest_rate(step: Array, inverse: Array, m: int) -> float:
+    """The largest -step / variable of lane m, at least 0; four chains of maxima run in parallel."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    n = step.size // 4
+    n = step.shape[1] // 4
     for i in range(n):
-        a = max(a, -step[i] * inverse[i])
-        b = max(b, -step[n + i] * inverse[n + i])
-        c = max(c, -step[2 * n + i] * inverse[2 * n + i])
-        d = max(d, -step[3 * n + i] * inverse[3 * n + i])
-    for i in range(4 * n, step.size):
-        a = max(a, -step[i] * inverse[i])
+        a = max(a, -step[m, i] * inverse[m, i])
+        b = max(b, -step[m, n + i] * inverse[m, n + i])
+        c = max(c, -step[m, 2 * n + i] * inverse[m, 2 * n + i])
+        d = max(d, -step[m, 3 * n + i] * inverse[m, 3 * n + i])
+    for i in range(4 * n, step.shape[1]):
+        a = max(a, -step[m, i] * inverse[m, i])
     return max(max(a, b), max(c, d))
 
 
@@ -41,8 +41,8 @@ def longest_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate) 
     """
     rate = np.zeros(at.level.shape[1])
     for m in range(rate.size):
-        primal = largest_rate(step.parts[m], work.inverse_parts[m])
-        dual = largest_rate(step.duals[m], work.inverse_duals[m])
+        primal = largest_rate(step.parts, work.inverse_parts, m)
+        dual = largest_rate(step.duals, work.inverse_duals, m)
         rate[m] = max(primal, dual)
     if problem.level_is_free:
         for i in range(2):
@@ -66,20 +66,15 @@ def add_products(x: Array, dx: Array, y: Array, dy: Array, length: Array, out: A
 
 
 @compiled
-def sum_of_products(x: Array, dx: Array, y: Array, dy: Array, length: float) -> float:
-    """The sum of (x + length dx) (y + length dy)."""
-    total = 0.0
-    for i in range(x.size):
-        total += (x[i] + length * dx[i]) * (y[i] + length * dy[i])
-    return total
-
-
-@compiled
 def gap_after(problem: Problem, at: Iterate, step: Iterate, length: Array) -> Array:
     """Sum of all products after a multiple of the step: the duality gap of feasible iterates."""
     gap = np.zeros(length.size)
+    parts, duals, step_parts, step_duals = at.parts, at.duals, step.parts, step.duals
     for m in range(length.size):
-        gap[m] = sum_of_products(at.parts[m], step.parts[m], at.duals[m], step.duals[m], length[m])
+        alpha, total = length[m], 0.0
+        for i in range(parts.shape[1]):
+            total += (parts[m, i] + alpha * step_parts[m, i]) * (duals[m, i] + alpha * step_duals[m, i])
+        gap[m] = total
     if problem.level_is_free:
         add_products(at.level[:1], step.level[:1], at.level[1:], step.level[1:], length, gap)
     if problem.radius < np.inf:
