@@ -51,7 +51,7 @@ def run(progress: Progress, quick: bool) -> Report:
         notes=["ratio: CVXPY's time for the 64 arms over ours, on explicit features of the same set, compiled once"],
     )
     for name in progress.track(list(FAMILIES), description="rounds"):
-        report.records.append(one_round(name, 5 if quick else 15))
+        report.records.append(one_round(name, 5 if quick else 60))
     for name in ("Gaussian",) if quick else ("Gaussian", "Poisson"):
         report.records.append(band(name, 1000, 500))
     for points in progress.track((50, 200) if quick else (50, 100, 200, 400, 800), description="growth"):
