@@ -86,7 +86,7 @@ def measure(name: str, dim: int, regime: str, repeats: int, rival_repeats: int) 
     arms = covariates(rng, N_ARMS, dim)
     untouched = sequence.set
     upper = copy.copy(untouched).upper(arms)  # also compiles
-    # Fast cases are repeated until the clock, the caches and the branch predictor have settled, as CVXPY's long runs are.
+    # Fast cases are repeated until clock, caches and branch prediction have settled, as in CVXPY's long runs.
     first = seconds(partial(copy.copy(untouched).upper, arms))
     fresh = [copy.copy(untouched) for _ in range(max(repeats, min(600, int(0.15 / first))))]
     ours = median_seconds([partial(snapshot.upper, arms) for snapshot in fresh])

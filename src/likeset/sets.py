@@ -209,8 +209,7 @@ class LikelihoodSet:
         return term_values(self._terms, coordinates @ self._coordinates.T)
 
     def _directions(self, X: Any) -> tuple[Array, Array]:
-        with SingleThreadedBlas():
-            return self._basis.coordinates(self.space.covariates(X, "X"))
+        return self._basis.coordinates(self.space.covariates(X, "X"))
 
     def _maximise(self, inside: Array, outside: Array) -> Solution:
         """Maxima for directions given by coordinates in the basis and length outside the span.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likeset.spaces.base import Array
+from likeset.support.threads import SingleThreadedBlas
 
 if TYPE_CHECKING:
     from likeset.spaces.rkhs import RKHS
@@ -124,4 +125,5 @@ class RKHSBasis:
             return np.zeros((0, right.shape[1]))
         from scipy.linalg import solve_triangular
 
-        return np.asarray(solve_triangular(self.factor, right, lower=True, check_finite=False))
+        with SingleThreadedBlas():
+            return np.asarray(solve_triangular(self.factor, right, lower=True, check_finite=False))
