@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from likeset.arguments import real_array
 from likeset.errors import ObservationError, ShapeError
 from likeset.special import sigmoid
+from likeset.support.evaluate import curve_heights
 from likeset.support.terms import Curve
 
 Array = NDArray[np.float64]
@@ -75,16 +76,6 @@ class Family(Protocol):
         ...
 
 
-def curve_value(curve: Curve, z: Array) -> Array:
-    """A(z)."""
-    if curve is Curve.QUADRATIC:
-        return 0.5 * z * z
-    if curve is Curve.EXPONENTIAL:
-        with np.errstate(over="ignore"):  # density zero where the rate overflows
-            return np.exp(z)
-    return np.logaddexp(0.0, z)
-
-
 def curve_derivatives(curve: Curve, z: Array) -> tuple[Array, Array]:
     """A'(z) and A''(z)."""
     if curve is Curve.QUADRATIC:
@@ -119,7 +110,7 @@ class CurveFamily(Family):
         """log p(y | z) = s z - a A(z) + c."""
         a, s, c = self.statistics(np.asarray(y, dtype=np.float64))
         z = np.asarray(z, dtype=np.float64)
-        return s * z - a * curve_value(self.curve, z) + c
+        return s * z - a * curve_heights(self.curve, z) + c
 
     def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
         """First and second derivative of log p in z: s - a A'(z) and -a A''(z)."""

@@ -7,16 +7,20 @@ import numpy as np
 from likeset.support.terms import Array, CallableTerms, Curve, CurveTerms, PointTerms, Terms
 
 
+def curve_heights(curve: Curve, Z: Array) -> Array:
+    """A(Z), elementwise; infinite where e^z overflows."""
+    if curve is Curve.QUADRATIC:
+        return 0.5 * Z * Z
+    if curve is Curve.EXPONENTIAL:
+        with np.errstate(over="ignore"):
+            return np.exp(Z)
+    return np.logaddexp(0.0, Z)
+
+
 def term_values(terms: Terms, Z: Array) -> Array:
     """phi_k(Z[..., k]) for Z of shape (..., K)."""
     if isinstance(terms, CurveTerms):
-        if terms.curve is Curve.QUADRATIC:
-            height = 0.5 * Z * Z
-        elif terms.curve is Curve.EXPONENTIAL:
-            with np.errstate(over="ignore"):
-                height = np.exp(Z)
-        else:
-            height = np.logaddexp(0.0, Z)
+        height = curve_heights(terms.curve, Z)
         # a = 0 with an overflowing curve is 0, not NaN.
         return np.where(terms.a > 0, terms.a * np.where(terms.a > 0, height, 0.0), 0.0) - terms.s * Z
     if isinstance(terms, PointTerms):
