@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf, log
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from likeset.merged import with_columns
 from likeset.peaks import Peak, maximise_upper
 from likeset.spaces.base import Basis, Space
 from likeset.spaces.linear import Linear
-from likeset.support import PreparedSet
+from likeset.support import Ellipsoid, PreparedSet, is_quadratic
 from likeset.support.evaluate import reweighted, term_values
 from likeset.support.terms import Array, LevelSet, Solution, Terms
 from likeset.support.threads import SingleThreadedBlas
@@ -72,6 +73,7 @@ class LikelihoodSet:
         self._gains = gains
         self._terms = terms
         self._coordinates = with_columns(coordinates, basis.dimension)
+        self._level = -log(alpha) - float(gains.sum())
 
     def __repr__(self) -> str:
         return f"<LikelihoodSet: alpha={self.alpha:g}, {self.n_observations} observations, {self.space!r}>"
@@ -107,18 +109,18 @@ class LikelihoodSet:
 
     def upper(self, X: Any) -> Array:
         """Largest x'theta over the set for every row x of X, rounded outward."""
-        return self._maximise(*self._directions(X)).upper
+        return self._bounds(*self._directions(X))
 
     def lower(self, X: Any) -> Array:
         """Smallest x'theta over the set for every row x of X, rounded outward."""
         inside, outside = self._directions(X)
-        return -self._maximise(-inside, outside).upper
+        return -self._bounds(-inside, outside)
 
     def interval(self, X: Any) -> tuple[Array, Array]:
         """(lower, upper) for every row of X."""
         inside, outside = self._directions(X)
         n = len(inside)
-        both = self._maximise(np.concatenate([inside, -inside]), np.concatenate([outside, outside])).upper
+        both = self._bounds(np.concatenate([inside, -inside]), np.concatenate([outside, outside]))
         return -both[n:], both[:n]
 
     def support(self, X: Any, *, covariate_weights: Any = None, level: float | None = None) -> Support:
@@ -198,18 +200,22 @@ class LikelihoodSet:
     # -- inside -------------------------------------------------------------------------------------------------
 
     @property
-    def _level(self) -> float:
-        return float(-np.log(self.alpha) - self._gains.sum())
-
-    @property
     def _whole_ball(self) -> bool:
-        return len(self._gains) == 0 or self._level == np.inf
+        return len(self._gains) == 0 or self._level == inf
 
     def _losses(self, coordinates: Array) -> Array:
         return term_values(self._terms, coordinates @ self._coordinates.T)
 
     def _directions(self, X: Any) -> tuple[Array, Array]:
         return self._basis.coordinates(self.space.covariates(X, "X"))
+
+    def _bounds(self, inside: Array, outside: Array) -> Array:
+        """The outer bounds of ``_maximise`` alone."""
+        with SingleThreadedBlas():
+            ellipsoid = self._ellipsoid()
+            if ellipsoid is not None:
+                return ellipsoid.bounds(inside, outside)
+        return self._maximise(inside, outside).upper
 
     def _maximise(self, inside: Array, outside: Array) -> Solution:
         """Maxima for directions given by coordinates in the basis and length outside the span.
@@ -218,6 +224,10 @@ class LikelihoodSet:
         """
         if self._whole_ball:
             return self._maximise_over_ball(inside, outside)
+        with SingleThreadedBlas():
+            ellipsoid = self._ellipsoid()
+            if ellipsoid is not None:
+                return ellipsoid.solve(inside, outside=outside)
         sticks_out = outside.any()
         leaves_span = sticks_out and np.any(outside > _IN_SPAN * np.hypot(np.linalg.norm(inside, axis=1), outside))
         with SingleThreadedBlas():
@@ -231,6 +241,16 @@ class LikelihoodSet:
         spill = np.zeros(len(inside))
         np.multiply(self.space.bound, outside, out=spill, where=outside > 0)
         return Solution(solution.values, solution.points, solution.upper + spill)
+
+    def _ellipsoid(self) -> Ellipsoid | None:
+        """The prepared set if it is an ellipsoid cut with a ball, which takes directions outside the span as they are."""
+        if self._whole_ball or not is_quadratic(self._terms):
+            return None
+        prepared = self._prepared
+        assert isinstance(prepared, Ellipsoid)
+        if prepared.status == "empty":
+            raise EmptySetError(self.alpha)
+        return prepared
 
     def _maximise_over_ball(self, inside: Array, outside: Array) -> Solution:
         directions = np.column_stack([inside, outside])
@@ -301,11 +321,7 @@ class _Reweighted(LikelihoodSet):
             parent.space, parent._basis, parent._coordinates, terms, gains, parent.alpha, parent._convex,
             parent.n_observations,
         )  # fmt: skip
-        self._given_level = level
-
-    @property
-    def _level(self) -> float:
-        return float(self._given_level - self._gains.sum())
+        self._level = level - float(gains.sum())
 
 
 def _like(theta: Any, answers: NDArray[Any]) -> Any:

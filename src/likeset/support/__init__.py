@@ -13,7 +13,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from likeset.support import piecewise, quadratic, smooth
-from likeset.support.terms import Array, Curve, CurveTerms, LevelSet, PointTerms, Solution
+from likeset.support.quadratic import Prepared as Ellipsoid
+from likeset.support.terms import Array, Curve, CurveTerms, LevelSet, PointTerms, Solution, Terms
+
+__all__ = ["Ellipsoid", "PreparedSet", "is_quadratic", "prepare"]
 
 
 class PreparedSet(Protocol):
@@ -34,11 +37,16 @@ class PreparedSet(Protocol):
         ...
 
 
+def is_quadratic(terms: Terms) -> bool:
+    """Whether F is quadratic, so that ``prepare`` returns an :class:`Ellipsoid`."""
+    return isinstance(terms, CurveTerms) and terms.curve is Curve.QUADRATIC
+
+
 def prepare(level_set: LevelSet) -> PreparedSet:
     """Prepare a level set with the kernel that fits its terms."""
     terms = level_set.terms
     if isinstance(terms, PointTerms):
         return piecewise.prepare(level_set)
-    if isinstance(terms, CurveTerms) and terms.curve is Curve.QUADRATIC:
+    if is_quadratic(terms):
         return quadratic.prepare(level_set)
     return smooth.prepare(level_set)
