@@ -17,6 +17,7 @@ from math import inf, sqrt
 import numpy as np
 from numba import njit
 
+from likeset.support.eigen import eigen
 from likeset.support.pencil import EPS, MAX_STEPS, ROUNDING, Cut, maximise
 from likeset.support.terms import Array, CurveTerms, LevelSet, Solution
 
@@ -29,10 +30,14 @@ class Prepared:
     """An ellipsoid cut with a ball, ready for any direction."""
 
     status: str  # "regular", "point" or "empty"
-    centre: Array  # theta_c, shape (d,)
     minimum_bound: float  # certified lower bound of min F over the ball
     basis: Array  # orthonormal columns, shape (d, r)
     cut: Cut
+
+    @property
+    def centre(self) -> Array:
+        """theta_c, shape (d,): the minimiser of F over the ball."""
+        return self.basis @ self.cut.origin
 
     def solve(self, A: Array, tolerance: float = 1e-7, outside: Array | None = None) -> Solution:
         """Maximum of a'theta for each row a of A (n, d): attained values, maximisers, certified bounds.
@@ -99,17 +104,16 @@ def prepare(level_set: LevelSet) -> Prepared:
     if level - minimum <= padding:
         status = "empty" if bound > level + padding else "point"
     basis = rotation if span is None else span @ rotation
-    return Prepared(status, basis @ cut.origin, bound, basis, cut)
+    return Prepared(status, bound, basis, cut)
 
 
 @njit(cache=True, error_model="numpy")
 def spectrum_of_hessian(X: Array, a: Array) -> tuple[Array, Array, Array]:
     """Eigenvalues of H = X'diag(a)X (ascending), the same lowered by their error, and eigenvectors."""
-    if X.shape[1] == 0:
-        return np.empty(0), np.empty(0), np.empty((0, 0))
-    values, vectors = np.linalg.eigh(np.dot(X.T * a, X))
+    values, vectors = eigen(np.dot(X.T * a, X))
     curvature = np.maximum(values, 0.0)
-    return curvature, np.maximum(values - EIGEN_ERROR * curvature[-1], 0.0), np.ascontiguousarray(vectors)
+    error = EIGEN_ERROR * curvature[-1] if len(values) > 0 else 0.0
+    return curvature, np.maximum(values - error, 0.0), vectors
 
 
 def spectrum_of_factor(X: Array, a: Array) -> tuple[Array, Array, Array]:
