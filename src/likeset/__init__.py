@@ -34,6 +34,7 @@ from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet, Support
 from likeset.spaces import RKHS, Embedded, Linear
 from likeset.weights import BiasWeighting, Unweighted
+from likeset.windows import Windows
 
 __version__ = "0.1.0"
 
@@ -69,5 +70,6 @@ __all__ = [
     "Support",
     "Unweighted",
     "Weibull",
+    "Windows",
     "load",
 ]

@@ -21,7 +21,15 @@ import numpy as np
 
 from likeset.support import piecewise, quadratic, smooth, window_dual, window_mixture
 from likeset.support.evaluate import reweighted
-from likeset.support.terms import Curve, CurveTerms, LevelSet, PointTerms, PreparedSet, WindowedSet
+from likeset.support.quadratic import Prepared as Ellipsoid
+from likeset.support.terms import Curve, CurveTerms, LevelSet, PointTerms, PreparedSet, Terms, WindowedSet, WindowTable
+
+__all__ = ["Ellipsoid", "PreparedSet", "is_quadratic", "prepare", "prepare_windows"]
+
+
+def is_quadratic(terms: Terms) -> bool:
+    """Whether F is quadratic, so that ``prepare`` returns an :class:`Ellipsoid`."""
+    return isinstance(terms, CurveTerms) and terms.curve is Curve.QUADRATIC
 
 
 def prepare(level_set: LevelSet) -> PreparedSet:
@@ -29,19 +37,30 @@ def prepare(level_set: LevelSet) -> PreparedSet:
     terms = level_set.terms
     if isinstance(terms, PointTerms):
         return piecewise.prepare(level_set)
-    if isinstance(terms, CurveTerms) and terms.curve is Curve.QUADRATIC:
+    if is_quadratic(terms):
         return quadratic.prepare(level_set)
     return smooth.prepare(level_set)
 
 
 def prepare_windows(target: WindowedSet) -> PreparedSet:
     """Prepare a window mixture; one window alone is a joint set."""
+    target = _without_idle_covariates(target)
     if len(target.windows.log_shares) == 1:
-        used = target.windows.members
-        keep = np.zeros(len(target.X), dtype=bool)
-        keep[used] = True
-        level = target.level - float(target.windows.log_shares[0]) - float(target.gains[used].sum())
-        return prepare(LevelSet(target.X[keep], reweighted(target.terms, keep * 1.0, keep), level, target.radius))
+        level = target.level - float(target.windows.log_shares[0]) - float(target.gains.sum())
+        return prepare(LevelSet(target.X, target.terms, level, target.radius))
     if isinstance(target.terms, CurveTerms) and target.radius < math.inf:
         return window_mixture.prepare(target)
     return window_dual.prepare(target, prepare)
+
+
+def _without_idle_covariates(target: WindowedSet) -> WindowedSet:
+    """The same set, described by the covariates that lie in some window."""
+    windows, count = target.windows, len(target.X)
+    used = np.zeros(count, dtype=bool)
+    used[windows.members] = True
+    if used.all():
+        return target
+    number = np.cumsum(used) - 1
+    table = WindowTable(windows.starts, number[windows.members], windows.log_shares)
+    terms = reweighted(target.terms, np.ones(count), used)
+    return WindowedSet(target.X[used], terms, target.gains[used], table, target.level, target.radius)

@@ -62,7 +62,7 @@ class Prepared:
             inner = self._pulled_inside(theta)
             if a @ inner >= a @ point:
                 point = inner
-            if upper - a @ point <= tolerance * max(abs(upper - a @ self.centre), 64 * EPS * abs(upper)):
+            if upper - a @ point <= tolerance * max(abs(upper - float(a @ self.centre)), 64 * EPS * abs(upper)):
                 break
             towards = self._voices(theta)
             for _ in range(HALVINGS):
@@ -133,7 +133,7 @@ def weighted_set(target: WindowedSet, voices: Array) -> LevelSet:
     voices = np.where(voices > SILENT, voices, 0.0)
     voices = voices / voices.sum()
     windows = target.windows
-    weights = np.bincount(windows.members, weights=voices[windows.owners], minlength=len(target.X))
+    weights = np.bincount(windows.members, voices[windows.owners], minlength=len(target.X)).astype(np.float64)
     loud = voices > 0.0
     divergence = float(np.sum(voices[loud] * (np.log(voices[loud]) - windows.log_shares[loud])))
     used = weights > 0.0

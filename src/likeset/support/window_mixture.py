@@ -74,10 +74,7 @@ def prepare(target: WindowedSet) -> Prepared:
             theta = _drawn_inwards(target, theta, value)
             value, err = phi_and_error(target, theta)
     slack = level - value
-    if bound > level + err:
-        status = "empty"
-    else:
-        status = "regular" if slack > err else "point"
+    status = "empty" if bound > level + err else "regular" if slack > err else "point"
     e = max(slack, 0.0) + err
     e2 = max(radius**2 - float(theta @ theta), 0.0) + 64 * EPS * radius**2
     z = X @ theta
@@ -88,7 +85,8 @@ def prepare(target: WindowedSet) -> Prepared:
     log_voices = exponents - log_sum_exp(exponents)
     body = Centred(
         X=X, curve=int(terms.curve), a=terms.a, z=z, base=base, tilt=first, starts=target.windows.starts,
-        members=target.windows.members, log_voices=log_voices, theta_c=theta, radius=radius * (1 + 32 * EPS), e=e, e2=e2,
+        members=target.windows.members, log_voices=log_voices, theta_c=theta, radius=radius * (1 + 32 * EPS),
+        e=e, e2=e2,
     )  # fmt: skip
     # The first guess: the ellipsoid half-way between the model of all terms and the ball.
     metric = (X.T * second) @ X / max(joint_room, e) + 2.0 / e2 * np.eye(X.shape[1])
@@ -181,8 +179,7 @@ def _drawn_inwards(target: WindowedSet, theta: Array, value: float) -> Array:
     share = 0.5
     while share > 1e-9:
         inner = (1.0 - share) * theta
-        cost = float(log_sum_exp(window_exponents(target.windows, target.gains + evaluate_terms(
-            target.terms, target.X @ inner)[0]))) - value  # type: ignore[arg-type]  # fmt: skip
+        cost = phi_and_error(target, inner)[0] - value
         if cost <= 0.5 * (target.level - value):
             return inner
         share *= 0.5
@@ -191,4 +188,4 @@ def _drawn_inwards(target: WindowedSet, theta: Array, value: float) -> Array:
 
 def _pulls(windows: WindowTable, voices: Array, count: int) -> Array:
     """w_b, the voices of the windows that b belongs to."""
-    return np.bincount(windows.members, weights=voices[windows.owners], minlength=count)
+    return np.bincount(windows.members, weights=voices[windows.owners], minlength=count).astype(np.float64)

@@ -5,10 +5,9 @@ One iteration, from a point on the boundary of C = { Phi - Phi(theta_c) <= e, |t
 1. gradient g of Phi; the tangent's certificate (:mod:`~likeset.support.certificate`) gives an outer bound and the
    multipliers (lam, mu); stop where the bound meets a'delta;
 2. the step p of the quadratic model, M = lam H + mu I, with both constraints linearised;
-3. *correction*: at the end of the step both constraints are violated to second order. Two further steps in the metric of
-   M, by multiples of M^-1 g and M^-1 theta, take that back. Without it, pulling the point back towards the
-   centre costs more than the step gained wherever likelihood and ball are active together, which in function spaces is the
-   rule;
+3. *correction*: at the end of the step both constraints are violated to second order. Two further steps in the metric
+   of M, by multiples of M^-1 g and M^-1 theta, take that back. Without it, pulling the point back towards the centre
+   costs more than the step gained wherever likelihood and ball are active together, in function spaces the rule;
 4. along the ray from the centre onto the boundary. A step that does not raise a'delta is undone and M is damped.
 
 Directions start at the best point known: a guess, or the maximiser of an earlier direction.
@@ -89,7 +88,16 @@ def lagrangian(H: Array, lam: float, mu: float, damping: float, M: Array) -> Non
 
 @njit(cache=True, error_model="numpy")
 def corrected_step(
-    c: Centred, delta: Array, u: Array, p: Array, to_g: Array, to_q: Array, gg: float, gq: float, qq: float, moved: Array
+    c: Centred,
+    delta: Array,
+    u: Array,
+    p: Array,
+    to_g: Array,
+    to_q: Array,
+    gg: float,
+    gq: float,
+    qq: float,
+    moved: Array,
 ) -> Array:
     """Take back what the step p violates: p - alpha M^-1 g - beta M^-1 q, twice; returns X (delta + corrected p).
 
@@ -173,10 +181,8 @@ def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, bes
             new_rise = stretch(c, trial, trial_u, trial_at)
             new_value = inner_product(a, trial)
             improved = new_value > value
-            if improved:
-                damping = 0.1 * damping if damping > 1e-2 else 0.0
-            else:
-                damping = max(0.3, 5.0 * damping)
+            relaxed = 0.1 * damping if damping > 1e-2 else 0.0
+            damping = relaxed if improved else max(0.3, 5.0 * damping)
         if not improved:
             break
         delta, trial, u, rise, value = trial, delta, trial_u, new_rise, new_value

@@ -8,7 +8,8 @@ is convex, being a log-sum-exp of convex functions. Two sets of numbers say ever
     w_b = sum_{k: b in W_k} r_k          pulls: how much covariate b counts here, in [0, 1]
 
     gradient   sum_b w_b phi_b' x_b
-    Hessian    sum_b w_b phi_b'' x_b x_b'  +  sum_k r_k (J_k - gradient)(J_k - gradient)',     J_k = sum_{b in W_k} phi_b' x_b
+    Hessian    sum_b w_b phi_b'' x_b x_b'  +  sum_k r_k (J_k - gradient)(J_k - gradient)'
+               with J_k = sum_{b in W_k} phi_b' x_b, the gradient of M_k
 
 As in :mod:`~likeset.support.rays` everything is centred: with u = X (theta - theta_c) the sums change by
 sum_{b in W_k} [phi_b'(z_b) u_b + D_b(u_b)], D the Bregman remainder, and only changes are ever added up.
@@ -49,9 +50,7 @@ def sum_windows(starts: IntArray, members: IntArray, values: Array, out: Array) 
 
 
 @njit(cache=True, error_model="numpy")
-def speak(
-    starts: IntArray, members: IntArray, log_voices: Array, growth: Array, voices: Array, pulls: Array
-) -> float:
+def speak(starts: IntArray, members: IntArray, log_voices: Array, growth: Array, voices: Array, pulls: Array) -> float:
     """Write r and w after the sums M_k grew by growth[k] from a place with voices exp(log_voices); return Phi's growth.
 
     ``growth`` may hold +inf (no parameter has such a likelihood): then the growth of Phi is inf.
