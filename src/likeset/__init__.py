@@ -7,6 +7,7 @@
 True
 """
 
+from likeset.bandits import UCB, Reward, Trace, environments, simulate
 from likeset.errors import (
     EmptySetError,
     FileFormatError,
@@ -40,6 +41,7 @@ __version__ = "0.1.0"
 __all__ = [
     "FTRL",
     "RKHS",
+    "UCB",
     "VAW",
     "Aggregate",
     "Bernoulli",
@@ -65,9 +67,13 @@ __all__ = [
     "PieceError",
     "PlugIn",
     "Poisson",
+    "Reward",
     "ShapeError",
     "Support",
+    "Trace",
     "Unweighted",
     "Weibull",
+    "environments",
     "load",
+    "simulate",
 ]
