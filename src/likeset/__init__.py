@@ -7,7 +7,7 @@
 True
 """
 
-from likeset.bandits import UCB, Reward, Trace, environments, simulate
+from likeset.bandits import UCB, Certificate, Elimination, LowerBound, Reward, Trace, environments, simulate
 from likeset.errors import (
     EmptySetError,
     FileFormatError,
@@ -47,8 +47,10 @@ __all__ = [
     "Bernoulli",
     "BiasWeighting",
     "Binomial",
+    "Certificate",
     "ConfidenceSequence",
     "CustomFamily",
+    "Elimination",
     "Embedded",
     "EmptySetError",
     "Exponential",
@@ -61,6 +63,7 @@ __all__ = [
     "LikesetError",
     "Linear",
     "LogWeibull",
+    "LowerBound",
     "Mixture",
     "NotConvexError",
     "ObservationError",

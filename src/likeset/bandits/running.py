@@ -1,9 +1,10 @@
-r"""Running intersection: the smallest upper bound of every arm's score so far, with no more solving than needed.
+r"""Running intersection: the best bounds of every arm's score so far, with no more solving than needed.
 
     ceiling_i(t) = min over rounds s <= t of  max { sign x_i'theta : theta in C_s }
+    floor_i(t)   = max over rounds s <= t of  min { sign x_i'theta : theta in C_s }
 
-A running intersection of confidence sequences keeps their guarantee, so every ceiling bounds its arm at all
-times at once.
+The true theta is in every C_s at once with probability 1 - alpha, so ceilings and floors bound all arms at all times at
+once. A floor above its ceiling means that no parameter was plausible in every round: the model is refuted.
 """
 
 from __future__ import annotations
@@ -16,18 +17,12 @@ from numpy.typing import NDArray
 from likeset.bandits import witnesses
 from likeset.bandits.protocols import Array
 from likeset.bandits.rewards import Reward
+from likeset.bandits.ties import tie_width
 from likeset.errors import EmptySetError
 
 Slots = NDArray[np.intp]
 
-TIE = 1e-6  # relative: bounds closer than this are ties (bounds are rounded outward by less)
 _MOST_REMEMBERED = 65_536  # arms of changing sets; beyond it the past is forgotten, which only widens bounds
-
-
-def tie_width(scores: Array) -> float:
-    """Differences of scores that mean nothing."""
-    finite = scores[np.isfinite(scores)]
-    return TIE * float(np.abs(finite).max()) if len(finite) else 0.0
 
 
 def score_uppers(current: Any, reward: Reward, rows: Array) -> Array:
@@ -40,8 +35,8 @@ def score_lowers(current: Any, reward: Reward, rows: Array) -> Array:
     return np.asarray(current.lower(rows) if reward.increasing else -current.upper(rows))
 
 
-class RunningCeilings:
-    """Ceilings of a table of arms that may grow, one slot per distinct arm.
+class RunningBounds:
+    """Ceilings and floors of a table of arms that may grow, one slot per distinct arm.
 
     solves   number of extrema computed so far
     """
@@ -70,7 +65,7 @@ class RunningCeilings:
         self._last_rows, self._last_slots = rows, slots
         return slots
 
-    def refresh(self, current: Any, rows: Array, lazy: bool, prune: bool) -> Array:
+    def ceilings(self, current: Any, rows: Array, lazy: bool, prune: bool) -> Array:
         """Ceilings of the rows after this round.
 
         ``lazy`` skips arms whose witness is still plausible. ``prune`` also skips arms whose ceiling lies below
@@ -93,16 +88,25 @@ class RunningCeilings:
             self._solve(current, rows[stale], slots[stale])
         return np.asarray(self.ceiling[slots])
 
-    def raise_floor(self, current: Any, rows: Array, index: int) -> None:
-        """Remember the lower bound of one arm; above its ceiling, the running intersection is empty."""
-        slot = self.slots(rows)[index]
-        self.solves += 1
-        floor = float(score_lowers(current, self.reward, rows[index : index + 1])[0])
-        self.floor[slot] = max(self.floor[slot], floor)
-        self.refuse_crossing(np.array([slot]))
+    def floors(self, current: Any, rows: Array, which: Any = slice(None)) -> Array:
+        """Floors of the rows ``which`` after this round."""
+        slots = self.slots(rows)[which]
+        self.solves += len(slots)
+        np.maximum.at(self.floor, slots, score_lowers(current, self.reward, rows[which]))
+        self._refuse_crossing(slots)
+        return np.asarray(self.floor[slots])
 
-    def refuse_crossing(self, slots: Slots) -> None:
-        """Raise if a ceiling fell below its floor: no parameter was plausible in every round."""
+    def intervals(self, current: Any, rows: Array, which: Any = slice(None)) -> tuple[Array, Array]:
+        """(floors, ceilings) of the rows ``which`` after this round."""
+        slots = self.slots(rows)[which]
+        self.solves += 2 * len(slots)
+        low, high = self.reward.score_bounds(*current.interval(rows[which]))
+        np.maximum.at(self.floor, slots, low)
+        np.minimum.at(self.ceiling, slots, high)
+        self._refuse_crossing(slots)
+        return np.asarray(self.floor[slots]), np.asarray(self.ceiling[slots])
+
+    def _refuse_crossing(self, slots: Slots) -> None:
         low, high = self.floor[slots], self.ceiling[slots]
         if (low > high + 4 * tie_width(np.concatenate([low, high]))).any():
             raise EmptySetError(self.alpha)
