@@ -45,7 +45,7 @@ class RunningBounds:
         self.space, self.alpha, self.reward = space, alpha, reward
         self.solves = 0
         self.ceiling, self.floor = np.zeros(0), np.zeros(0)
-        self._witness = np.zeros((0, 0))
+        self._witness = np.zeros((0, witnesses.parameter_size(space)))
         self._slot_of: dict[bytes, int] = {}
         self._last_rows: Array | None = None
         self._last_slots: Slots = np.zeros(0, dtype=np.intp)
@@ -65,27 +65,31 @@ class RunningBounds:
         self._last_rows, self._last_slots = rows, slots
         return slots
 
-    def ceilings(self, current: Any, rows: Array, lazy: bool, prune: bool) -> Array:
+    def ceilings(self, current: Any, rows: Array, lazy: bool, floor_of: int | None = None) -> Array:
         """Ceilings of the rows after this round.
 
-        ``lazy`` skips arms whose witness is still plausible. ``prune`` also skips arms whose ceiling lies below
-        another's floor: with a fixed table these can never win again.
+        ``lazy`` skips arms whose witness is still plausible. ``floor_of``, for a table that stays the same, names an
+        arm whose floor is raised as well; arms with a ceiling below any floor can never win again and are skipped, too.
         """
         slots = self.slots(rows)
         if not lazy or not witnesses.can_witness(self.space, current):
             self.solves += len(rows)
             np.minimum.at(self.ceiling, slots, score_uppers(current, self.reward, rows))
+            if floor_of is not None:
+                self.floors(current, rows, [floor_of])
             return np.asarray(self.ceiling[slots])
         ceilings = self.ceiling[slots]
         stale = np.ones(len(rows), dtype=bool)
-        if prune:
-            best_floor = float(self.floor[slots].max())
-            stale = ~(ceilings < best_floor - 4 * tie_width(ceilings))
+        if floor_of is not None:
+            stale = ~(ceilings < self.floor[slots].max() - 4 * tie_width(ceilings))
         known = stale & np.isfinite(ceilings)
+        plausible = self._witness[:0]
         if known.any():
-            stale[known] = ~witnesses.survivors(current, self.alpha, self._witness[slots[known]])
+            kept = self._witness[slots[known]]
+            alive = witnesses.survivors(current, self.alpha, kept)
+            stale[known], plausible = ~alive, kept[alive]
         if stale.any():
-            self._solve(current, rows[stale], slots[stale])
+            self._solve(current, rows, slots, np.flatnonzero(stale), plausible, floor_of)
         return np.asarray(self.ceiling[slots])
 
     def floors(self, current: Any, rows: Array, which: Any = slice(None)) -> Array:
@@ -111,21 +115,29 @@ class RunningBounds:
         if (low > high + 4 * tie_width(np.concatenate([low, high]))).any():
             raise EmptySetError(self.alpha)
 
-    def _solve(self, current: Any, rows: Array, slots: Slots) -> None:
-        found = current.support(rows, sign=self.reward.sign)
-        self.solves += len(rows)
-        np.minimum.at(self.ceiling, slots, found.upper)
-        ceilings = self.ceiling[slots]
-        finite = np.isfinite(ceilings)
+    def _solve(
+        self, current: Any, rows: Array, slots: Slots, stale: Slots, plausible: Array, floor_of: int | None
+    ) -> None:
+        """Ceilings and witnesses of the stale rows, and the floor of one, in one call of the solver."""
+        asked = stale if floor_of is None else np.append(stale, floor_of)
+        signs = np.full(len(asked), self.reward.sign)
+        signs[len(stale) :] *= -1.0
+        found = current.support(rows[asked], sign=signs)
+        self.solves += len(asked)
+        n, solved = len(stale), slots[stale]
+        np.minimum.at(self.ceiling, solved, found.upper[:n])
+        if floor_of is not None:
+            self.floor[slots[floor_of]] = max(self.floor[slots[floor_of]], -found.upper[n])
+            self._refuse_crossing(slots[[floor_of]])
+        finite = np.isfinite(self.ceiling[solved])
         if finite.any():
-            placed = witnesses.place_witnesses(
-                current, self.reward.sign, rows[finite], found.maximisers[finite], ceilings[finite]
+            solved = solved[finite]
+            inside = np.concatenate([plausible, found.maximisers[:n][finite]])
+            self._witness[solved] = witnesses.place_witnesses(
+                self.space, self.reward.sign, rows[stale][finite], inside, self.ceiling[solved]
             )
-            if self._witness.shape[1] != placed.shape[1]:
-                self._witness = np.zeros((len(self.ceiling), placed.shape[1]))
-            self._witness[slots[finite]] = placed
 
     def _forget(self) -> None:
         self._slot_of = {}
-        self.ceiling, self.floor, self._witness = np.zeros(0), np.zeros(0), np.zeros((0, 0))
+        self.ceiling, self.floor, self._witness = np.zeros(0), np.zeros(0), self._witness[:0]
         self._last_rows = None

@@ -122,10 +122,8 @@ class UCB:
         if not self.running_intersection:
             self._running.solves += len(rows)
             return score_uppers(current, self.reward, rows)
-        fixed = rows is self.arms.fixed
-        if fixed and self._last is not None:
-            self._running.floors(current, rows, [self._last])
-        return self._running.ceilings(current, rows, self.lazy, prune=fixed)
+        played = self._last if rows is self.arms.fixed else None
+        return self._running.ceilings(current, rows, self.lazy, floor_of=played)
 
     def _inside(self, x: Any) -> Array:
         rows = self.seq.space.covariates(x, "x")
