@@ -243,7 +243,7 @@ class LikelihoodSet:
         return Solution(solution.values, solution.points, solution.upper + spill)
 
     def _ellipsoid(self) -> Ellipsoid | None:
-        """The prepared set if it is an ellipsoid cut with a ball, which takes directions outside the span as they are."""
+        """The prepared set if it is an ellipsoid cut with a ball, which takes directions outside the span, too."""
         if self._whole_ball or not is_quadratic(self._terms):
             return None
         prepared = self._prepared

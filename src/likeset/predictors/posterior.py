@@ -158,7 +158,8 @@ class ExactPosterior:
         """Rank-one updates."""
         x = phi.coordinates
         self.beliefs.grow(len(x))
-        self.moment = np.pad(self.moment, (0, len(x) - len(self.moment)))
+        if len(x) > len(self.moment):
+            self.moment = np.pad(self.moment, (0, len(x) - len(self.moment)))
         observe_gaussian(self.beliefs.factors, self.beliefs.means, self.moment, x, self.precision, float(y))
 
     def state(self) -> dict[str, Array]:
