@@ -250,3 +250,9 @@ def best_ellipsoid(
     for i in range(len(h)):
         step[i] *= share
     return share * gain, best, share * along
+
+
+@njit(cache=True, error_model="numpy")
+def outer_bounds(A: Array, outside: Array, basis: Array, cut: Cut, tolerance: float) -> Array:
+    """The outer bounds of ``maximise`` alone."""
+    return maximise(A, outside, basis, cut, tolerance)[1]

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from likeset.support.eigen import eigen
-from likeset.support.pencil import EPS, MAX_STEPS, ROUNDING, Cut, maximise
+from likeset.support.pencil import EPS, MAX_STEPS, ROUNDING, Cut, maximise, outer_bounds
 from likeset.support.terms import Array, CurveTerms, LevelSet, Solution
 
 EIGEN_ERROR = 16 * EPS  # error of an eigenvalue or singular value relative to the largest
@@ -62,7 +62,7 @@ class Prepared:
     def bounds(self, A: Array, outside: Array, tolerance: float = 1e-7) -> Array:
         """The outer bounds of ``solve`` alone, for a set that is not empty."""
         A, basis, rest, _ = self._directions(A, outside)
-        upper: Array = maximise(A, rest, basis, self.cut, tolerance)[1]
+        upper: Array = outer_bounds(A, rest, basis, self.cut, tolerance)
         return upper
 
     def _directions(self, A: Array, outside: Array | None) -> tuple[Array, Array, Array, Array | None]:
