@@ -60,13 +60,18 @@ def certificate(a: Array, g: Array, h: float, theta_c: Array, e2: float, radius:
 @njit(cache=True, error_model="numpy")
 def certify(
     A: Array, delta: Array, G: Array, rise: Array, theta_c: Array, e: float, e2: float, radius: float
-) -> tuple[Array, Array, Array]:
-    """(UB, lam, mu) of every direction (row of A) from the tangent at its point (delta, gradient G, rise = dF)."""
+) -> tuple[Array, Array, Array, Array, Array]:
+    """(UB, lam, mu) of every direction (row of A) from the tangent at its point (delta, gradient G, rise = dF).
+
+    Also the slacks e - dF and (radius^2 - |theta_c + delta|^2)/2 of the two constraints there.
+    """
     n = A.shape[0]
-    upper, lam, mu = np.empty(n), np.empty(n), np.empty(n)
+    upper, lam, mu, slack_g, slack_b = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     for i in range(n):
-        along = 0.0
+        along, square = 0.0, 0.0
         for j in range(A.shape[1]):
             along += G[i, j] * delta[i, j]
+            square += delta[i, j] * (2.0 * theta_c[j] + delta[i, j])
+        slack_g[i], slack_b[i] = e - rise[i], 0.5 * (e2 - square)
         upper[i], lam[i], mu[i] = certificate(A[i], G[i], e - rise[i] + along, theta_c, e2, radius)
-    return upper, lam, mu
+    return upper, lam, mu, slack_g, slack_b

@@ -71,3 +71,13 @@ def backward_lanes(U: Array, x: Array) -> None:
                 x[i, m] -= x[i + j, m] * U[row + j, m]
         for m in range(lanes):
             x[i, m] /= U[row, m]
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def dot_lanes(x: Array, y: Array) -> Array:
+    """x[:, m]'y[:, m] for every lane m."""
+    out = np.zeros(x.shape[1])
+    for i in range(x.shape[0]):
+        for m in range(x.shape[1]):
+            out[m] += x[i, m] * y[i, m]
+    return out

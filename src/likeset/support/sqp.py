@@ -27,7 +27,7 @@ from likeset.support.curves import evaluate_terms
 from likeset.support.ellipsoids import model_maximisers
 from likeset.support.leading import SMALL, leading_block, packed_products
 from likeset.support.rays import SLIVER, project_rays, project_rays_callable
-from likeset.support.steps import follow_boundaries, linearised_steps, solve_metric
+from likeset.support.steps import follow_boundaries, linearised_steps
 from likeset.support.terms import Array, CallableTerms, Curve, CurveTerms, IntArray
 
 MAX_ITERATIONS = 120
@@ -35,6 +35,7 @@ FIRST_DAMPING, MAX_DAMPING = 1e-3, 1e12
 ROUNDING = 2 * float(np.finfo(np.float64).eps)
 PACKED_LIMIT = 4_000_000  # numbers in the table of products x_ki x_kj (32 MB); beyond, Hessians one by one
 BLOCK_LIMIT = 200_000  # numbers in an (n, K) block of directions
+WORTH_DROPPING = 0.9  # directions that are done go on with the others until there are enough of them to drop
 
 
 @dataclass(frozen=True)
@@ -108,18 +109,20 @@ class CentredSet:
         rounding = ROUNDING * float(np.linalg.norm(self.theta_c))  # a smaller gap is lost in a'theta_c + a'delta
         for _ in range(MAX_ITERATIONS):
             G = self.g_c + slopes @ self.X
-            bound, lam, mu = certify(A, Y, G, rise, self.theta_c, self.e, self.e2, self.radius)
+            bound, lam, mu, *slacks = certify(A, Y, G, rise, self.theta_c, self.e, self.e2, self.radius)
             upper[rows] = bound = np.minimum(upper[rows], bound)
             best[rows] = Y
             going = (bound - value > np.maximum(tolerance * bound, rounding)) & (damping < MAX_DAMPING)
-            if not going.all():
-                if not going.any():
-                    break
-                rows, A, Y, U, G, slopes, weights = (x[going] for x in (rows, A, Y, U, G, slopes, weights))
-                rise, value, lam, mu = (x[going] for x in (rise, value, lam, mu))
-                damping, careful = damping[going], careful[going]
-            steps = self._steps(A, Y, U, G, weights, rise, lam, mu)
-            for i in np.flatnonzero(careful):
+            left = np.flatnonzero(going)
+            if len(left) == 0:
+                break
+            if len(left) <= WORTH_DROPPING * len(going):
+                rows, A, Y, U, G, slopes, weights, rise, value, lam, mu, damping, careful, going, *slacks = (
+                    x.take(left, axis=0)
+                    for x in (rows, A, Y, U, G, slopes, weights, rise, value, lam, mu, damping, careful, going, *slacks)
+                )
+            steps = self._steps(A, Y, U, G, weights, lam, mu, (slacks[0], slacks[1]))
+            for i in np.flatnonzero(careful & going) if careful.any() else ():
                 steps[i] = self._careful_step(A[i], Y[i], G[i], weights[i], float(rise[i]), float(damping[i]))
             new_Y, new_U = Y + steps, U + steps @ self.X.T
             new_slopes, new_weights, new_rise = np.empty_like(slopes), np.empty_like(weights), np.empty_like(rise)
@@ -127,41 +130,37 @@ class CentredSet:
             new_value = np.einsum("ij,ij->i", A, new_Y)
             # Within the sliver of the projection a value may fall although the point improves.
             better = new_value > value - 4.0 * SLIVER * np.abs(value)
-            relaxed = np.where(damping > 1e-6, 0.1 * damping, 0.0)
-            tighter = np.where(careful, np.maximum(FIRST_DAMPING, 10.0 * damping), 0.0)  # careful first, then damped
-            damping = np.where(better, relaxed, tighter)
-            careful |= ~better
-            if not better.all():
-                failed = ~better
+            failed = np.flatnonzero(~better)
+            if len(failed) or careful.any():
+                relaxed = np.where(damping > 1e-6, 0.1 * damping, 0.0)
+                tighter = np.where(careful, np.maximum(FIRST_DAMPING, 10.0 * damping), 0.0)  # careful, then damped
+                damping = np.where(better, relaxed, tighter)
+                careful |= ~better & going
                 new_Y[failed], new_U[failed], new_slopes[failed] = Y[failed], U[failed], slopes[failed]
                 new_weights[failed], new_rise[failed], new_value[failed] = weights[failed], rise[failed], value[failed]
             Y, U, slopes, weights, rise, value = new_Y, new_U, new_slopes, new_weights, new_rise, new_value
         return best, upper
 
     def _steps(
-        self, A: Array, Y: Array, U: Array, G: Array, weights: Array, rise: Array, lam: Array, mu: Array
+        self, A: Array, Y: Array, U: Array, G: Array, weights: Array, lam: Array, mu: Array, slacks: tuple[Array, Array]
     ) -> Array:
         """The steps of all directions; in the coordinates of ``axes`` if a part of them suffices for the curvature."""
         d = A.shape[1]
-        vectors = np.stack([A, G, self.theta_c + Y])
-        slack_g, slack_b = self.e - rise, 0.5 * (self.e2 - np.einsum("ij,ij->i", Y, self.theta_c + vectors[2]))
-        X, g_c, leading = self.X, self.g_c, d
+        X, g_c, B, leading = self.X, self.g_c, self.theta_c + Y, d
         if d >= SMALL:
             diagonals = weights @ self.turned_squares
             leading = leading_block(diagonals, lam, mu)
         if leading < d:
-            X, g_c, vectors = self.turned, self.g_c @ self.axes, vectors @ self.axes
+            X, g_c, A, G, B = self.turned, g_c @ self.axes, A @ self.axes, G @ self.axes, B @ self.axes
             hessians, rest = packed_products(X, leading) @ weights.T, diagonals[:, leading:]
         else:
-            hessians, rest = self.hessians(weights), np.empty((len(A), 0))
-        solved = solve_metric(vectors, hessians, rest, lam, mu)
-        if isinstance(self.terms, CallableTerms):
-            steps = linearised_steps(vectors, solved, slack_g, slack_b)
-        else:
-            steps = follow_boundaries(
-                vectors, solved, solved @ X.T, slack_g, slack_b, U, Y @ self.g_c,
-                int(self.terms.curve), self.terms.a, self.z, self.base, g_c, self.e, self.e2,
-            )  # fmt: skip
+            hessians, rest = self.hessians(weights), weights[:, :0]
+        steps, *plane = linearised_steps(A, G, B, hessians, rest, lam, mu, *slacks)
+        if isinstance(self.terms, CurveTerms):
+            curve, a = int(self.terms.curve), self.terms.a
+            follow_boundaries(
+                steps, *plane, *slacks, Y, U, X, curve, a, self.z, self.base, self.g_c, g_c, self.e, self.e2
+            )
         return steps @ self.axes.T if leading < d else steps
 
     def _careful_step(self, a: Array, delta: Array, g: Array, weights: Array, rise: float, damping: float) -> Array:

@@ -15,7 +15,7 @@ are measured again where the step ends,
     slack_g <- e - dF(delta + p) + g'p,        slack_b <- slack_b - |p|^2/2,
 
 and (alpha, beta) computed anew: p moves in the plane of M^-1 g and M^-1 theta, towards the edge of C, without another
-factorisation (:func:`follow_boundaries`).
+factorisation (:func:`follow_boundaries`). Away from the ball there is nothing to balance, and the ray does as well.
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ import math
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from likeset.support.lanes import LANES, backward_lanes, factor_lanes, forward_lanes
+from likeset.support.lanes import LANES, backward_lanes, dot_lanes, factor_lanes, forward_lanes
 from likeset.support.rays import centred_terms, directional
 from likeset.support.terms import Array
+
+BoolArray = NDArray[np.bool_]
 
 CORRECTIONS = 3
 FOLLOWED = 1e-12  # slacks that move by a smaller share of e and e2 are settled
@@ -61,49 +64,92 @@ def active_multipliers(
 
 
 @njit(cache=True, error_model="numpy", fastmath={"contract"})
-def solve_metric(vectors: Array, hessians: Array, rest: Array, lam: Array, mu: Array) -> Array:
-    """M^-1 v for every vector v (three for each of n directions, (3, n, d)), M = lam H + mu I.
+def linearised_steps(
+    A: Array,
+    G: Array,
+    B: Array,
+    hessians: Array,
+    rest: Array,
+    lam: Array,
+    mu: Array,
+    slack_g: Array,
+    slack_b: Array,
+) -> tuple[Array, Array, Array, BoolArray]:
+    """The step p of every direction, and what :func:`follow_boundaries` needs to improve it.
 
-    The leading block of H is full: ``hessians`` (r (r+1)/2, n) holds packed upper triangles. The other d - r
-    coordinates have the diagonal curvatures ``rest`` (n, d - r) only. Where M is not positive definite within
-    rounding it gets a share of its own diagonal on top; if that does not help, a is its own solution, the others
-    vanish.
+    Rows of A, G, B (n, d): the a, g, theta of every direction. The leading block of H is full: ``hessians``
+    (r (r+1)/2, n) holds packed upper triangles. The other d - r coordinates have the diagonal curvatures ``rest``
+    (n, d - r) only. Where M is not positive definite within rounding it gets a share of its own diagonal on top.
+
+    Returns p (n, d); M^-1 g and M^-1 theta (2, n, d); (ga, gg, gb, ba, bb, alpha, beta) of
+    :func:`active_multipliers` (n, 7); and whether a direction has the ball to follow. Where not, M^-1 g and M^-1 theta
+    may be left out.
     """
-    n, d = vectors.shape[1:]
+    n, d = A.shape
     leading = d - rest.shape[1]
-    solved = np.empty((3, n, d))
+    steps, solved, products = np.empty((n, d)), np.empty((2, n, d)), np.empty((n, 7))
+    follows = np.zeros(n, dtype=np.bool_)
     for first in range(0, n, LANES):
         last = min(first + LANES, n)
         lanes = last - first
         M = np.empty((hessians.shape[0], lanes))
-        extra, failed = np.zeros(lanes), np.zeros(lanes, dtype=np.bool_)
-        for _ in range(12):
-            fill_lanes(M, hessians[:, first:last], lam[first:last], mu[first:last], extra, leading)
-            failed[:] = False
-            if factor_lanes(M, leading, failed):
-                break
-            for m in range(lanes):
-                if failed[m]:
-                    extra[m] = max(1e-14, 100.0 * extra[m])
-        x = np.empty((leading, 3 * lanes))
-        for v in range(3):
-            for m in range(lanes):
-                for j in range(leading):
-                    x[j, v * lanes + m] = vectors[v, first + m, j]
-        for v in range(3):
-            part = x[:, v * lanes : (v + 1) * lanes]
-            forward_lanes(M, part)
-            backward_lanes(M, part)
-            for m in range(lanes):
-                i = first + m
-                for j in range(leading):
-                    solved[v, i, j] = part[j, m]
-                for j in range(leading, d):
-                    solved[v, i, j] = vectors[v, i, j] / (lam[i] * rest[i, j - leading] + mu[i])
-                if failed[m]:
+        failed = factor_shifted(M, hessians[:, first:last], lam[first:last], mu[first:last], leading)
+        ya, yg, yb = np.empty((d, lanes)), np.empty((d, lanes)), np.empty((d, lanes))
+        pivots = np.empty((d - leading, lanes))  # of the diagonal part, square roots
+        for m in range(lanes):
+            i = first + m
+            for j in range(d):
+                ya[j, m], yg[j, m], yb[j, m] = A[i, j], G[i, j], B[i, j]
+            for j in range(d - leading):
+                pivots[j, m] = math.sqrt(lam[i] * rest[i, j] + mu[i])
+        for y in (ya, yg, yb):
+            forward_lanes(M, y[:leading])
+            y[leading:] /= pivots
+        ga, gg, gb = dot_lanes(yg, ya), dot_lanes(yg, yg), dot_lanes(yg, yb)
+        ba, bb = dot_lanes(yb, ya), dot_lanes(yb, yb)
+        for m in range(lanes):
+            alpha, beta = active_multipliers(
+                ga[m], gg[m], gb[m], ba[m], bb[m], slack_g[first + m], slack_b[first + m]
+            )
+            products[first + m, :5] = ga[m], gg[m], gb[m], ba[m], bb[m]
+            products[first + m, 5:] = alpha, beta
+            for j in range(d):
+                ya[j, m] -= alpha * yg[j, m] + beta * yb[j, m]
+        backward_lanes(M, ya[:leading])
+        ya[leading:] /= pivots
+        square = dot_lanes(ya, ya)
+        any_follows = False
+        for m in range(lanes):
+            i = first + m
+            for j in range(d):
+                steps[i, j] = A[i, j] if failed[m] else ya[j, m]
+            on_ball = products[i, 6] > 0.0 or ba[m] - products[i, 5] * gb[m] > slack_b[i] - 0.5 * square[m]
+            follows[i] = on_ball and not failed[m]
+            any_follows |= follows[i]
+        if any_follows:
+            for v, y in enumerate((yg, yb)):
+                backward_lanes(M, y[:leading])
+                y[leading:] /= pivots
+                for m in range(lanes):
                     for j in range(d):
-                        solved[v, i, j] = vectors[v, i, j] if v == 0 else 0.0
-    return solved
+                        solved[v, first + m, j] = y[j, m]
+    return steps, solved, products, follows
+
+
+@njit(cache=True, error_model="numpy")
+def factor_shifted(M: Array, hessians: Array, lam: Array, mu: Array, d: int) -> BoolArray:
+    """Write the factors of lam H + mu I to M, with more on the diagonal where need be; True where that failed."""
+    lanes = M.shape[1]
+    extra, failed = np.zeros(lanes), np.zeros(lanes, dtype=np.bool_)
+    for _ in range(12):
+        fill_lanes(M, hessians, lam, mu, extra, d)
+        failed[:] = False
+        if factor_lanes(M, d, failed):
+            break
+        for m in range(lanes):
+            if failed[m]:
+                extra[m] = max(1e-14, 100.0 * extra[m])
+    return failed
 
 
 @njit(cache=True, error_model="numpy")
@@ -135,70 +181,54 @@ def inner(x: Array, y: Array) -> float:
     return total
 
 
-@njit(cache=True, error_model="numpy")
-def linearised_steps(vectors: Array, solved: Array, slack_g: Array, slack_b: Array) -> Array:
-    """The steps p of the linearised problem; ``vectors`` holds (a, g, theta) of every direction."""
-    n, d = vectors.shape[1:]
-    steps = np.empty((n, d))
-    for i in range(n):
-        g, b = vectors[1, i], vectors[2, i]
-        a_solved, g_solved, b_solved = solved[0, i], solved[1, i], solved[2, i]
-        alpha, beta = active_multipliers(
-            inner(g, a_solved), inner(g, g_solved), inner(g, b_solved), inner(b, a_solved), inner(b, b_solved),
-            slack_g[i], slack_b[i],
-        )  # fmt: skip
-        for j in range(d):
-            steps[i, j] = a_solved[j] - alpha * g_solved[j] - beta * b_solved[j]
-    return steps
-
-
 @njit(cache=True, error_model="numpy", fastmath={"contract"})
 def follow_boundaries(
-    vectors: Array,
+    steps: Array,
     solved: Array,
-    images: Array,
+    products: Array,
+    follows: BoolArray,
     slack_g: Array,
     slack_b: Array,
+    Y: Array,
     U: Array,
-    linear: Array,
+    X: Array,
     curve: int,
     a: Array,
     z: Array,
     base: Array,
     g_c: Array,
+    g_turned: Array,
     e: float,
     e2: float,
-) -> Array:
-    """The steps p with slacks corrected where they end.
+) -> None:
+    """Correct the steps, in place, by the slacks where they end; the first four arguments as made above.
 
-    ``images`` (3, n, K) holds X M^-1 v; U = X delta and linear = g_c'delta belong to the points delta. The rest
-    describes C as in :mod:`~likeset.support.rays`.
+    Y (n, d) and U (n, K) hold the points delta and X delta. The rest describes C as in :mod:`~likeset.support.rays`;
+    X and g_turned = g_c are in the coordinates of the steps.
     """
-    n, d = vectors.shape[1:]
-    K = U.shape[1]
-    steps = np.empty((n, d))
-    u, D, slope, weight = np.empty(K), np.empty(K), np.empty(K), np.empty(K)
-    for i in range(n):
-        g, b, p = vectors[1, i], vectors[2, i], steps[i]
-        a_solved, g_solved, b_solved = solved[0, i], solved[1, i], solved[2, i]
-        ga, gg, gb = inner(g, a_solved), inner(g, g_solved), inner(g, b_solved)
-        ba, bb = inner(b, a_solved), inner(b, b_solved)
+    d, K = steps.shape[1], U.shape[1]
+    u, gu, bu = np.empty(K), np.empty(K), np.empty(K)
+    D, slope, weight = np.empty(K), np.empty(K), np.empty(K)
+    for i in np.flatnonzero(follows):
+        p, g_solved, b_solved = steps[i], solved[0, i], solved[1, i]
+        ga, gg, gb, ba, bb, alpha, beta = products[i]
         room_g, room_b = slack_g[i], slack_b[i]
-        for correction in range(CORRECTIONS + 1):
-            alpha, beta = active_multipliers(ga, gg, gb, ba, bb, room_g, room_b)
-            square = 0.0
-            for j in range(d):
-                p[j] = a_solved[j] - alpha * g_solved[j] - beta * b_solved[j]
-                square += p[j] * p[j]
-            if correction == CORRECTIONS:
-                break
-            for k in range(K):
-                u[k] = U[i, k] + images[0, i, k] - alpha * images[1, i, k] - beta * images[2, i, k]
+        linear = inner(g_c, Y[i])
+        for k in range(K):
+            u[k] = U[i, k] + inner(X[k], p)
+            gu[k], bu[k] = inner(X[k], g_solved), inner(X[k], b_solved)
+        for _ in range(CORRECTIONS):
             centred_terms(curve, a, z, base, u, 1.0, D, slope, weight)
-            rise = linear[i] + inner(g_c, p) + directional(D, slope, weight, u)[0]
-            new_g, new_b = e - rise + ga - alpha * gg - beta * gb, slack_b[i] - 0.5 * square
+            rise = linear + inner(g_turned, p) + directional(D, slope, weight, u)[0]
+            new_g, new_b = e - rise + ga - alpha * gg - beta * gb, slack_b[i] - 0.5 * inner(p, p)
             moved = max(abs(new_g - room_g) / e, 2.0 * abs(new_b - room_b) / e2)
             if not moved < math.inf or moved < FOLLOWED:
                 break
             room_g, room_b = new_g, new_b
-    return steps
+            new_alpha, new_beta = active_multipliers(ga, gg, gb, ba, bb, room_g, room_b)
+            more_g, more_b = new_alpha - alpha, new_beta - beta
+            alpha, beta = new_alpha, new_beta
+            for j in range(d):
+                p[j] -= more_g * g_solved[j] + more_b * b_solved[j]
+            for k in range(K):
+                u[k] -= more_g * gu[k] + more_b * bu[k]
