@@ -1,8 +1,8 @@
 r"""Coordinates in which the curvature of the likelihood counts beside that of the ball.
 
-The Newton matrix M = lam H + mu I of a direction costs O(d^3) to factorise. The features of a smooth kernel
-give Hessians whose eigenvalues fall by orders of magnitude from one to the next, and most of them vanish beside mu. In the
-eigenbasis of the Hessian at the centre, sorted by falling eigenvalue, the matrix
+The Newton matrix M = lam H + mu I of a direction costs O(d^3) to factorise. The features of a smooth kernel give
+Hessians whose eigenvalues fall by orders of magnitude from one to the next, and most of them vanish beside mu. In
+the eigenbasis of the Hessian at the centre, sorted by falling eigenvalue, the matrix
 
     M~ = lam [ H_11      0     ] + mu I,          H_11 the leading r x r block,
              [  0    diag H_22 ]
@@ -26,9 +26,9 @@ SMALL = 16  # nor is any in fewer dimensions
 
 def leading_block(diagonals: Array, lam: Array, mu: Array) -> int:
     """The smallest r that serves all directions; ``diagonals`` (n, d) of their Hessians in the eigenbasis."""
-    counts = (lam[:, None] * diagonals >= NEGLIGIBLE * mu[:, None]).any(axis=0)
-    d = len(counts)
-    r = d - int(np.argmax(counts[::-1])) if counts.any() else 1
+    d = diagonals.shape[1]
+    counts = np.flatnonzero(np.any(lam[:, None] * diagonals >= NEGLIGIBLE * mu[:, None], axis=0))
+    r = int(counts[-1]) + 1 if len(counts) else 1
     return r if r <= WORTHWHILE * d else d
 
 

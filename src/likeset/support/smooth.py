@@ -53,7 +53,7 @@ class Prepared:
         if self.status == "empty":
             return Solution(np.full(len(A), np.nan), np.full(A.shape, np.nan), np.full(len(A), np.nan))
         square = np.einsum("ij,ij->i", A, A)
-        if len(A) and SAFE_SQUARE < square.min() and square.max() < 1.0 / SAFE_SQUARE:
+        if len(A) and square.min() > SAFE_SQUARE and square.max() < 1.0 / SAFE_SQUARE:
             length = np.sqrt(square)
             points, upper = self._solve_unit(A / length[:, None], tolerance)
             upper *= length
@@ -135,7 +135,7 @@ def span_basis(X: Array, radius: float = math.inf) -> Array | None:
     With a ball, coordinates in excess do no harm, and fewer covariates than dimensions need no decision on their rank.
     """
     K, d = X.shape
-    if K < d and radius < math.inf:
+    if d > K and radius < math.inf:
         return np.linalg.qr(X.T)[0]
     if d <= K:
         # The usual case, cheaply: a Gram matrix that is safely regular.

@@ -109,7 +109,7 @@ class CentredSet:
         rounding = ROUNDING * float(np.linalg.norm(self.theta_c))  # a smaller gap is lost in a'theta_c + a'delta
         for _ in range(MAX_ITERATIONS):
             G = self.g_c + slopes @ self.X
-            bound, lam, mu, *slacks = certify(A, Y, G, rise, self.theta_c, self.e, self.e2, self.radius)
+            bound, lam, mu, slack_g, slack_b = certify(A, Y, G, rise, self.theta_c, self.e, self.e2, self.radius)
             upper[rows] = bound = np.minimum(upper[rows], bound)
             best[rows] = Y
             going = (bound - value > np.maximum(tolerance * bound, rounding)) & (damping < MAX_DAMPING)
@@ -117,11 +117,12 @@ class CentredSet:
             if len(left) == 0:
                 break
             if len(left) <= WORTH_DROPPING * len(going):
-                rows, A, Y, U, G, slopes, weights, rise, value, lam, mu, damping, careful, going, *slacks = (
-                    x.take(left, axis=0)
-                    for x in (rows, A, Y, U, G, slopes, weights, rise, value, lam, mu, damping, careful, going, *slacks)
+                rows, careful, going = rows.take(left), careful.take(left), going.take(left)
+                A, Y, U, G, slopes, weights = (x.take(left, axis=0) for x in (A, Y, U, G, slopes, weights))
+                rise, value, lam, mu, damping, slack_g, slack_b = (
+                    x.take(left) for x in (rise, value, lam, mu, damping, slack_g, slack_b)
                 )
-            steps = self._steps(A, Y, U, G, weights, lam, mu, (slacks[0], slacks[1]))
+            steps = self._steps(A, Y, U, G, weights, lam, mu, slack_g, slack_b)
             for i in np.flatnonzero(careful & going) if careful.any() else ():
                 steps[i] = self._careful_step(A[i], Y[i], G[i], weights[i], float(rise[i]), float(damping[i]))
             new_Y, new_U = Y + steps, U + steps @ self.X.T
@@ -142,7 +143,16 @@ class CentredSet:
         return best, upper
 
     def _steps(
-        self, A: Array, Y: Array, U: Array, G: Array, weights: Array, lam: Array, mu: Array, slacks: tuple[Array, Array]
+        self,
+        A: Array,
+        Y: Array,
+        U: Array,
+        G: Array,
+        weights: Array,
+        lam: Array,
+        mu: Array,
+        slack_g: Array,
+        slack_b: Array,
     ) -> Array:
         """The steps of all directions; in the coordinates of ``axes`` if a part of them suffices for the curvature."""
         d = A.shape[1]
@@ -155,12 +165,13 @@ class CentredSet:
             hessians, rest = packed_products(X, leading) @ weights.T, diagonals[:, leading:]
         else:
             hessians, rest = self.hessians(weights), weights[:, :0]
-        steps, *plane = linearised_steps(A, G, B, hessians, rest, lam, mu, *slacks)
+        steps, solved, inner_products, follows = linearised_steps(A, G, B, hessians, rest, lam, mu, slack_g, slack_b)
         if isinstance(self.terms, CurveTerms):
             curve, a = int(self.terms.curve), self.terms.a
             follow_boundaries(
-                steps, *plane, *slacks, Y, U, X, curve, a, self.z, self.base, self.g_c, g_c, self.e, self.e2
-            )
+                steps, solved, inner_products, follows, slack_g, slack_b, Y, U, X,
+                curve, a, self.z, self.base, self.g_c, g_c, self.e, self.e2,
+            )  # fmt: skip
         return steps @ self.axes.T if leading < d else steps
 
     def _careful_step(self, a: Array, delta: Array, g: Array, weights: Array, rise: float, damping: float) -> Array:

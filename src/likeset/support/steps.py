@@ -8,9 +8,9 @@ At a point theta = theta_c + delta of C with gradient g and multipliers (lam, mu
 has the solution  p = M^-1 (a - alpha g - beta theta)  with (alpha, beta) from four possible sets of active constraints
 (:func:`active_multipliers`).
 
-*Following the boundaries.* Such a step leaves C by a second-order amount, and along a ray back to C the *worse* violated
-constraint decides for both. Where the two boundaries meet that can cost more than the step gained. So the slacks
-are measured again where the step ends,
+*Following the boundaries.* Such a step leaves C by a second-order amount, and along a ray back to C the *worse*
+violated constraint decides for both. Where the two boundaries meet that can cost more than the step gained. So the
+slacks are measured again where the step ends,
 
     slack_g <- e - dF(delta + p) + g'p,        slack_b <- slack_b - |p|^2/2,
 
@@ -24,13 +24,10 @@ import math
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from likeset.support.lanes import LANES, backward_lanes, dot_lanes, factor_lanes, forward_lanes
+from likeset.support.lanes import LANES, BoolArray, backward_lanes, dot_lanes, factor_lanes, forward_lanes
 from likeset.support.rays import centred_terms, directional
 from likeset.support.terms import Array
-
-BoolArray = NDArray[np.bool_]
 
 CORRECTIONS = 3
 FOLLOWED = 1e-12  # slacks that move by a smaller share of e and e2 are settled
@@ -108,9 +105,7 @@ def linearised_steps(
         ga, gg, gb = dot_lanes(yg, ya), dot_lanes(yg, yg), dot_lanes(yg, yb)
         ba, bb = dot_lanes(yb, ya), dot_lanes(yb, yb)
         for m in range(lanes):
-            alpha, beta = active_multipliers(
-                ga[m], gg[m], gb[m], ba[m], bb[m], slack_g[first + m], slack_b[first + m]
-            )
+            alpha, beta = active_multipliers(ga[m], gg[m], gb[m], ba[m], bb[m], slack_g[first + m], slack_b[first + m])
             products[first + m, :5] = ga[m], gg[m], gb[m], ba[m], bb[m]
             products[first + m, 5:] = alpha, beta
             for j in range(d):
