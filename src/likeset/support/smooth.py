@@ -8,7 +8,8 @@ The method, one idea per module:
   orthonormal basis of their span, plus one flat coordinate along the part of a outside the span;
 * :mod:`~likeset.support.phase_one`     a central point, or a certificate that there is none;
 * :mod:`~likeset.support.sqp`           all directions in lock-step, from the solution of a quadratic model
-  (:mod:`~likeset.support.ellipsoids`) along the boundary (:mod:`~likeset.support.rays`) until the outer bound of
+  (:mod:`~likeset.support.ellipsoids`) in steps along both boundaries (:mod:`~likeset.support.steps`,
+  :mod:`~likeset.support.leading`, :mod:`~likeset.support.rays`) until the outer bound of
   :mod:`~likeset.support.certificate` is met;
 * :mod:`~likeset.support.unbounded`     what to do without a ball.
 """
