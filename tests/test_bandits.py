@@ -221,7 +221,7 @@ def test_reward_intervals_are_those_of_z_mapped(reward, family, expected, increa
 # -- elimination -----------------------------------------------------------------------------------------------------
 
 
-def wrong_stops(make, runs, rounds=400):
+def wrong_stops(make, runs, rounds=250):
     """(wrong, stopped): certified arms that are not best, and certificates given."""
     wrong = stopped = 0
     for run in range(runs):
@@ -242,7 +242,7 @@ def wrong_stops(make, runs, rounds=400):
 
 def test_certified_stops_are_right():
     """More than the allowed number of wrong certificates: probability below 1e-6 for a correct library."""
-    runs, alpha = 80, 0.2
+    runs, alpha = 60, 0.2
     make = lambda arms: ls.Elimination(  # noqa: E731
         ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(2, 1.0), alpha), arms
     )
@@ -256,7 +256,7 @@ def test_this_test_catches_sets_that_miss_the_truth():
         def update(self, x, y):
             super().update(x, y + x @ [-1.0, 0.5])
 
-    runs, alpha = 80, 0.2
+    runs, alpha = 60, 0.2
     make = lambda arms: ls.Elimination(Biased(ls.Linear(2, 1.0), 0.5), arms)  # noqa: E731
     wrong, _ = wrong_stops(make, runs)
     assert wrong > allowed(runs, alpha)
@@ -530,6 +530,30 @@ def test_traces(tmp_path):
     assert {line["covered"] for line in lines} <= {"0", "1"}
 
 
+def test_looking_at_intervals_does_not_change_what_an_index_means():
+    policy = ls.UCB(ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(2, 1.0)))
+    policy.ask([[1.0, 0.0], [0.0, 1.0]])
+    policy.intervals([[0.5, 0.5]])
+    policy.tell(1, 0.3)
+    np.testing.assert_array_equal(policy.seq.ledger.x.rows, [[0.0, 1.0]])
+
+
+def test_a_policy_without_arms_is_offered_the_environments():
+    env = E.linear(2, n_arms=4)
+    with_arms, without = ls.UCB(env.sequence(), env.arms), ls.UCB(env.sequence())
+    traces = [ls.simulate(policy, env, 15, rng=0) for policy in (with_arms, without)]
+    np.testing.assert_array_equal(traces[0].arm, traces[1].arm)
+
+
+def test_a_trace_of_no_rounds(tmp_path):
+    env = E.linear(2, n_arms=1)
+    policy = ls.Elimination(env.sequence(), env.arms)  # stopped from the start
+    trace = ls.simulate(policy, env, 5, rng=0)
+    trace.to_csv(tmp_path / "empty.csv")
+    assert len(trace) == 0 and trace.x.shape == (0, 2) and trace.always_covered
+    assert (tmp_path / "empty.csv").read_text().count("\n") == 1
+
+
 def test_a_policy_of_ones_own_can_be_simulated():
     class RoundRobin:
         turn = -1
@@ -577,7 +601,14 @@ BAD = {
     "arm   ": lambda: ls.UCB(SEQ).tell(0, 0.0),
     "x": lambda: ls.UCB(SEQ, bounds=[(0.1, 1), (0.1, 1)]).tell(np.eye(2), 0.0),
     "y": lambda: ls.UCB(SEQ, np.eye(2)).tell(0, [0.0, 1.0]),
+    "reward      ": lambda: ls.UCB(SEQ, np.eye(2), reward=ls.Reward(np.exp, increasing=False)),
+    "lazy": lambda: ls.UCB(SEQ, np.eye(2), lazy=True, running_intersection=False),
+    "arms       ": lambda: ls.Elimination(SEQ, np.eye(2)).ask([[1.0, 1.0]]),
     "rounds": lambda: ls.simulate(ls.UCB(SEQ, ENV.arms), ENV, 0, rng=0),
+    "policy ": lambda: ls.simulate(ls.UCB(SEQ, np.eye(2)), ENV, 3, rng=0),
+    "policy  ": lambda: ls.simulate(ls.UCB(SEQ, ENV.arms, reward="decreasing"), ENV, 3, rng=0),
+    "seed": lambda: E.linear(2, seed=-1),
+    "centres": lambda: E.random_function(0, centres=0),
     "policy": lambda: ls.simulate(SEQ, ENV, 3, rng=0),
     "environment": lambda: ls.simulate(ls.UCB(SEQ, ENV.arms), "world", 3, rng=0),
     "on_empty": lambda: ls.simulate(ls.UCB(SEQ, ENV.arms), ENV, 3, rng=0, on_empty="ignore"),

@@ -68,6 +68,10 @@ class UCB:
         self.seq = checked_sequence(seq)
         self.reward = as_reward(reward, getattr(seq, "family", None))
         self.running_intersection = bool(running_intersection)
+        if lazy and not running_intersection:
+            raise InvalidArgumentError(
+                "lazy", lazy, "needs the running intersection", "leave lazy out, or running_intersection on"
+            )
         self.lazy = not _closed_form(seq) if lazy is None else bool(lazy)
         self._rng = None if rng is None else generator(rng)
         self.box: Array | None = None
@@ -113,7 +117,7 @@ class UCB:
         """(lower, upper) of the reward of every arm, valid for all arms and at all times at once."""
         if arms is None and self.box is not None:
             raise InvalidArgumentError("arms", None, "is needed with a box", "pass the covariates to look at")
-        rows = self.arms.offer(arms) if self.box is None else self.seq.space.covariates(arms, "arms")
+        rows = self.arms.rows(arms)
         current = self.seq.set
         if self.running_intersection and self.box is None:
             low, high = self._running.intervals(current, rows)
