@@ -7,7 +7,6 @@ import copy
 import cvxpy as cp
 import numpy as np
 import pytest
-from reference import TIGHT, run, term_values
 from scipy.special import logsumexp
 from scipy.stats import binom
 from sklearn.gaussian_process.kernels import RBF
@@ -16,6 +15,7 @@ import likeset as ls
 from likeset import support
 from likeset.support import window_dual
 from likeset.support.terms import Curve, PointTerms, WindowedSet
+from reference import TIGHT, run, term_values
 
 GRID = np.linspace(0.0, 1.0, 24)
 FAMILIES = [ls.Gaussian(0.2), ls.Poisson(), ls.Bernoulli(), ls.Weibull(2.0), ls.Laplace(0.2)]
@@ -154,7 +154,7 @@ def test_the_two_solvers_agree():
 def test_one_window_of_everything_is_the_joint_set(family):
     space = ls.RKHS(RBF(0.12), 2.0, domain=GRID)
     alone = ls.Windows.from_masks(GRID, np.ones((1, len(GRID))), shares=[1.0])
-    # The window of everything else has half of the error level and never speaks up, so this is the joint set at alpha/2.
+    # The window of everything else has half of the error level and never speaks up: the joint set at alpha/2.
     windowed, _ = observed(family, space, GRID, windows=alone, alpha=0.1)
     joint, _ = observed(family, space, GRID, windows=None, alpha=0.05)
     theta = np.zeros(len(GRID))
