@@ -1,25 +1,25 @@
-r"""Path following for sums of absolute values: the minimum, the analytic centre, and the support function.
+r"""Path following for sums of absolute values: the minimum and the support function.
 
-The variables and the Newton system are those of :mod:`~likeset.support.primal_dual`. All three tasks follow a
-central path, the curve of points whose products (variable times multiplier) all equal mu, towards mu = 0.
+The variables and the Newton system are those of :mod:`~likeset.support.primal_dual`. Both tasks follow a central
+path, the curve of points whose products (variable times multiplier) all equal mu, towards mu = 0.
 
-The central path of  min F  passes through the analytic centres of the sublevel sets of F, and that centre is
-where the paths of all directions a begin. So a start at the analytic centre of the set serves all
-directions, does not depend on units, and the first Newton step of all directions shares one factorisation.
+Where to start matters as much as how to iterate. A point with products mu sees the absolute values smoothed at a
+width of about mu / (lam w). From the analytic centre of the set, where the smoothing uses up just the slack of the
+level, steps are short: with hundreds of points that width is far below their distances, and the way to the boundary
+crosses many kinks. So a direction starts with a wider smoothing, which violates level and stationarity; Newton's method
+removes that along the way, and needs half as many iterations.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from likeset.support.dense import compiled, copy, dot
-from likeset.support.newton_system import factorise, newton_step
-from likeset.support.predictor_corrector import advance, degree, gap_after, longest_step, move
-from likeset.support.primal_dual import Iterate, Problem, Workspace, new_iterate, new_workspace
+from likeset.support.dense import compiled, dot
+from likeset.support.predictor_corrector import advance, gap_of_lane
+from likeset.support.primal_dual import Iterate, Problem, new_iterate, new_workspace
 from likeset.support.terms import Array
 
 EPS = float(np.finfo(np.float64).eps)
-FIRST_STEP = 0.7  # part of the way to the boundary taken by the shared first step
 MAX_ITERATIONS = 60
 LANES = 16  # directions solved side by side, at most
 POINTS_IN_CACHE = 4096  # of all lanes together
@@ -33,30 +33,30 @@ def residuals(problem: Problem, delta: Array) -> Array:
 
 
 @compiled
-def start_minimum(problem: Problem, at: Iterate, mu: float) -> None:
-    """Set the single lane of an iterate at delta to products equal to mu with lam = 1.
+def start_lane(problem: Problem, at: Iterate, m: int, lam: float, mu: float) -> None:
+    """Set a lane to products equal to mu at its delta, with a given lam. Level and stationarity may fail.
 
-    r t = mu (r + t) / (2 w) with r - t = p - z gives  r + t = mu / w + sqrt(mu^2 / w^2 + (p - z)^2).
-    Stationarity may fail.
+    r t = mu (r + t) / (2 lam w) with r - t = p - z gives  r + t = mu / (lam w) + sqrt((mu / (lam w))^2 + (p - z)^2).
     """
     n = problem.weights.size
-    residual = residuals(problem, at.delta[:, 0].copy())
+    delta = at.delta[:, m].copy()
+    residual = residuals(problem, delta)
     for i in range(n):
-        share = mu / problem.weights[i]
+        share = mu / (lam * problem.weights[i])
         total = share + np.sqrt(share * share + residual[i] * residual[i])
         # The smaller part from the product, not from a difference of nearly equal numbers.
         large = 0.5 * (total + abs(residual[i]))
         small = 0.5 * share * total / large
-        at.parts[0, i], at.parts[0, n + i] = (large, small) if residual[i] > 0.0 else (small, large)
+        at.parts[m, i], at.parts[m, n + i] = (large, small) if residual[i] > 0.0 else (small, large)
     for i in range(2 * n):
-        at.duals[0, i] = mu / at.parts[0, i]
-    at.level[0, 0], at.level[1, 0] = 1.0, 0.0
+        at.duals[m, i] = mu / at.parts[m, i]
+    at.level[0, m], at.level[1, m] = lam, mu / lam
     if problem.radius < np.inf:
-        theta = problem.centre + at.delta[:, 0]
-        factor = mu / (problem.radius**2 - dot(theta, theta))
-        at.ball[0, 0], at.dual_ball[0, 0] = problem.radius, factor * problem.radius
+        theta = problem.centre + delta
+        factor = mu / max(problem.radius**2 - dot(theta, theta), EPS * problem.radius**2)
+        at.ball[0, m], at.dual_ball[0, m] = problem.radius, factor * problem.radius
         for j in range(theta.size):
-            at.ball[1 + j, 0], at.dual_ball[1 + j, 0] = theta[j], -factor * theta[j]
+            at.ball[1 + j, m], at.dual_ball[1 + j, m] = theta[j], -factor * theta[j]
 
 
 @compiled
@@ -91,12 +91,12 @@ def minimise(
         F(theta) + ridge |theta|^2 >= u'y - max over the ball of  v'theta - ridge |theta|^2,   v = sum_i u_i x_i.
     """
     d, n = problem.centre.size, problem.weights.size
-    at, step = new_iterate(d, n, 1), new_iterate(d, n, 1)
-    work = new_workspace(problem.X.shape[0], d, n, 1)
+    at, step, trial = new_iterate(d, n, 1), new_iterate(d, n, 1), new_iterate(d, n, 1)
+    work = new_workspace(problem.Xt, n, 1)
     none = np.zeros((d, 1))
     size = np.sqrt(dot(guess, guess))
     at.delta[:, 0] = guess * min(1.0, 0.9 * problem.radius / max(size, 1e-300))
-    start_minimum(problem, at, max(dot(problem.weights, np.abs(problem.offsets)), rounding) / n)
+    start_lane(problem, at, 0, 1.0, max(dot(problem.weights, np.abs(problem.offsets)), rounding) / n)
     theta, lowest = np.zeros(d), np.inf
     u, bound = np.zeros(n), 0.0
     for _ in range(MAX_ITERATIONS):
@@ -118,43 +118,9 @@ def minimise(
             enough = max(enough, 0.01 * (level - lowest))
         if lowest - bound <= enough:
             break
-        gap = gap_after(problem, at, step, np.zeros(1))
-        if advance(problem, none, at, work, step, gap, 0.0)[0] == 0.0:
+        if advance(problem, none, at, work, step, trial)[0] == 0.0:
             break
     return theta, lowest, u, bound
-
-
-@compiled
-def find_centre(problem: Problem) -> Iterate:
-    """Analytic centre of { G <= allowance } in the ball, with its multipliers (lam about 1), in one lane.
-
-    On the central path of min G with all products mu, the gap is degree * mu, and the point is the analytic
-    centre for the level  G + mu: follow the path to  mu = (allowance - lower bound) / (degree + 1).
-    """
-    d, n = problem.centre.size, problem.weights.size
-    at, step = new_iterate(d, n, 1), new_iterate(d, n, 1)
-    work = new_workspace(problem.X.shape[0], d, n, 1)
-    none = np.zeros((d, 1))
-    at.delta[:, 0] = -problem.centre
-    products = degree(problem)
-    far = dot(problem.weights, np.abs(residuals(problem, -problem.centre)))
-    start_minimum(problem, at, max(far, problem.allowance) / products)
-    for _ in range(MAX_ITERATIONS):
-        gap = gap_after(problem, at, step, np.zeros(1))
-        mu = gap[0] / products
-        total = dot(problem.slope, at.delta[:, 0])
-        for i in range(n):
-            total += problem.weights[i] * (at.parts[0, i] + at.parts[0, n + i])
-        slack = problem.allowance - total
-        m = pull_of(problem, multipliers(problem, at, 0)) - problem.slope + at.dual_ball[1:, 0]
-        at.level[1, 0] = slack
-        if 0.5 * mu < slack < 2.0 * mu and problem.radius * np.sqrt(dot(m, m)) < 0.01 * gap[0]:
-            break
-        aim = max((slack + gap[0]) / (products + 1.0), 0.1 * mu)
-        at.level[1, 0] = 0.0
-        if advance(problem, none, at, work, step, gap, aim)[0] == 0.0:
-            break
-    return at
 
 
 @compiled
@@ -179,91 +145,58 @@ def outer_bound(problem: Problem, a: Array, at: Iterate, m: int, slack: float, r
 
 
 @compiled
-def copy_lane(source: Iterate, i: int, out: Iterate, m: int) -> None:
-    """Copy lane i of an iterate to lane m of another."""
-    for j in range(out.parts.shape[1]):
-        out.parts[m, j] = source.parts[i, j]
-    for j in range(out.parts.shape[1]):
-        out.duals[m, j] = source.duals[i, j]
-    for j in range(out.delta.shape[0]):
-        out.delta[j, m] = source.delta[j, i]
-    for j in range(out.ball.shape[0]):
-        out.ball[j, m], out.dual_ball[j, m] = source.ball[j, i], source.dual_ball[j, i]
-    for j in range(2):
-        out.level[j, m] = source.level[j, i]
-
-
-@compiled
-def start_support(
-    problem: Problem, A: Array, centre: Iterate, out: Iterate, step: Iterate, shared: Workspace, mu: float
-) -> None:
-    """From the analytic centre towards the columns of A, using the factorisation at the centre.
-
-    Multiplying all multipliers by a factor keeps the centre central; the factor is chosen such that a full
-    Newton step for the direction goes FIRST_STEP of the way to the boundary. It is then dual feasible.
-    """
-    lanes = A.shape[1]
-    for m in range(lanes):
-        copy_lane(centre, 0, out, m)
-    copy(A, shared.gradient)
-    newton_step(problem, out, shared, step, np.full(lanes, mu), 0.0)
-    length = FIRST_STEP * longest_step(problem, out, shared, step)
-    move(out, step, length)
-    for m in range(lanes):
-        factor = 1.0 / length[m]
-        out.duals[m] *= factor
-        out.dual_ball[:, m] *= factor
-        out.level[0, m] *= factor
-
-
-@compiled
 def maximise(
-    problem: Problem, A: Array, centre: Iterate, slack: float, reach: float, tolerance: float
+    problem: Problem,
+    A: Array,
+    starts: Array,
+    lam: Array,
+    mu: Array,
+    slack: float,
+    reach: float,
+    tolerance: float,
 ) -> tuple[Array, Array, int]:
     """Maximise a'delta for the rows a of A: points delta (n, d), certified bounds, and total iterations.
 
-    A lane that has finished its direction takes over the next one.
+    Direction i starts at starts[i], inside the ball, with multiplier lam[i] of the level and products mu[i]. A lane
+    that has finished its direction takes over the next one.
     """
     n_directions, d = A.shape
-    n, n_rows = problem.weights.size, problem.X.shape[0]
+    n = problem.weights.size
     lanes = max(1, min(LANES, n_directions, POINTS_IN_CACHE // max(n, 1)))
-    at, step, ready = new_iterate(d, n, lanes), new_iterate(d, n, lanes), new_iterate(d, n, lanes)
-    work, shared = new_workspace(n_rows, d, n, lanes), new_workspace(n_rows, d, n, lanes)
-    directions, ready_directions = np.zeros((d, lanes)), np.zeros((d, lanes))
+    at, step, trial = new_iterate(d, n, lanes), new_iterate(d, n, lanes), new_iterate(d, n, lanes)
+    work = new_workspace(problem.Xt, n, lanes)
+    directions = np.zeros((d, lanes))
     steps, bounds = np.zeros((n_directions, d)), np.full(n_directions, np.inf)
-    for m in range(lanes):
-        copy_lane(centre, 0, at, m)
-    factorise(problem, directions, at, shared)
-    mu = gap_after(problem, at, step, np.zeros(lanes))[0] / degree(problem)
-
-    none = np.zeros(lanes)
     index = np.full(lanes, -1)  # the direction each lane works on
     count = np.zeros(lanes, dtype=np.int64)
+    misfit = np.zeros(lanes)  # what is left of the violation of level and stationarity, relative to the start
     upcoming, n_finished, iterations = 0, 0, 0
     while n_finished < n_directions:
         for m in range(lanes):
             if index[m] < 0 and upcoming < n_directions:
-                if upcoming % lanes == 0:
-                    for i in range(lanes):
-                        ready_directions[:, i] = A[min(upcoming + i, n_directions - 1)]
-                    start_support(problem, ready_directions, centre, ready, step, shared, mu)
-                copy_lane(ready, upcoming % lanes, at, m)
-                directions[:, m] = A[upcoming]
-                index[m], count[m] = upcoming, 0
+                directions[:, m], at.delta[:, m] = A[upcoming], starts[upcoming]
+                start_lane(problem, at, m, lam[upcoming], mu[upcoming])
+                index[m], count[m], misfit[m] = upcoming, 0, 1.0
                 upcoming += 1
-        gap = gap_after(problem, at, step, none)
-        length = advance(problem, directions, at, work, step, gap, 0.0)
+        length = advance(problem, directions, at, work, step, trial)
         iterations += 1
-        gap = gap_after(problem, at, step, none)
         for m in range(lanes):
-            if index[m] < 0:
+            i = index[m]
+            if i < 0:
                 continue
             count[m] += 1
-            a = A[index[m]]
+            misfit[m] *= 1.0 - length[m]
             delta = at.delta[:, m].copy()
-            if gap[m] <= 0.5 * tolerance * dot(a, delta) or length[m] == 0.0 or count[m] >= MAX_ITERATIONS:
-                steps[index[m]] = delta
-                bounds[index[m]] = outer_bound(problem, a, at, m, slack, reach)
-                index[m] = -1
-                n_finished += 1
+            value = dot(A[i], delta)
+            gap = gap_of_lane(problem, at, step, m, 0.0)
+            stuck = length[m] == 0.0 or count[m] >= MAX_ITERATIONS
+            if stuck or (gap <= 0.5 * tolerance * value and misfit[m] <= 0.01 * tolerance):
+                bound, last = outer_bound(problem, A[i], at, m, slack, reach), bounds[i]
+                if bound < last:
+                    bounds[i] = bound
+                # The mismatch times the radius may exceed the gap: go on as long as that helps.
+                if stuck or bound - value <= tolerance * value or not bound - value < 0.5 * (last - value):
+                    steps[i] = delta
+                    index[m] = -1
+                    n_finished += 1
     return steps, bounds, iterations
