@@ -8,8 +8,8 @@ Three goals are set in turn, each with the factorisation of the same iterate:
 3. *centring* looks at the products that a full step of the corrector would give. Those outside [LOWEST mu, HIGHEST mu]
    are what shortens steps, now or next time. The goal is shifted by as much as they are outside (Gondzio).
 
-For the ball the products are the eigenvalues v_0 -+ |v_1| of the vector v = (W^{-1} primal) o (W dual). It is the curved
-side of the ball that gains most from centring: a third fewer iterations.
+For the ball the products are the eigenvalues v_0 -+ |v_1| of the vector v = (W^{-1} primal) o (W dual). Its curved side
+gains most from centring: a third fewer iterations.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from __future__ import annotations
 import numpy as np
 
 from likeset.support.ball_cone import jordan_product, scale, tail_product
-from likeset.support.dense import compiled
+from likeset.support.dense import inner
 from likeset.support.primal_dual import Iterate, Problem, Workspace
 from likeset.support.terms import Array
 
 LOWEST, HIGHEST = 0.1, 10.0  # products between these multiples of mu count as central
 
 
-@compiled
+@inner
 def aim_at_zero(work: Workspace) -> None:
     """Goals of the predictor."""
     work.goals[:] = 0.0
@@ -32,7 +32,7 @@ def aim_at_zero(work: Workspace) -> None:
     work.scalars[4] = 0.0
 
 
-@compiled
+@inner
 def aim_with_curvature(problem: Problem, work: Workspace, step: Iterate, target: Array) -> None:
     """Goals of the corrector: target (one number per lane) minus the products of the predictor, held in ``step``."""
     goals, parts, duals, cone = work.goals, step.parts, step.duals, work.cone_goal
@@ -53,13 +53,13 @@ def aim_with_curvature(problem: Problem, work: Workspace, step: Iterate, target:
             cone[0, m] += target[m]
 
 
-@compiled
+@inner
 def shift(product: float, mu: float) -> float:
     """What brings a product into [LOWEST mu, HIGHEST mu]; downwards by HIGHEST mu at most."""
     return max(LOWEST * mu - product, 0.0) + max(min(HIGHEST * mu - product, 0.0), -HIGHEST * mu)
 
 
-@compiled
+@inner
 def aim_at_centre(problem: Problem, at: Iterate, work: Workspace, step: Iterate, target: Array) -> None:
     """Shift the corrector's goals by what its full step, held in ``step``, leaves to be desired."""
     goals, parts, duals, cone = work.goals, at.parts, at.duals, work.cone_goal

@@ -12,9 +12,11 @@ removes that along the way, and needs half as many iterations.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from likeset.support.dense import compiled, dot
+from likeset.support.dense import compiled, dot, inner
 from likeset.support.predictor_corrector import advance, gap_of_lane
 from likeset.support.primal_dual import Iterate, Problem, new_iterate, new_workspace
 from likeset.support.terms import Array
@@ -25,14 +27,46 @@ LANES = 16  # directions solved side by side, at most
 POINTS_IN_CACHE = 4096  # of all lanes together
 
 
-@compiled
+class Stop(NamedTuple):
+    """When to stop.
+
+    tolerance         relative accuracy
+    level, rounding   of the minimum: see :func:`minimise`
+    slack             of the maximum: level - F(centre), rounded up
+    reach             of the maximum: sum_i w_i |x_i|, which measures the rounding error of the mismatch
+    """
+
+    tolerance: float
+    level: float
+    rounding: float
+    slack: float
+    reach: float
+
+
+class Found(NamedTuple):
+    """Results, one row per path: points, values, certified bounds; the multipliers u of the minimum's bound."""
+
+    steps: Array
+    values: Array
+    bounds: Array
+    u: Array
+
+
+@inner
 def residuals(problem: Problem, delta: Array) -> Array:
     """p_i - x_i'delta for all points."""
     z = problem.X @ delta
     return problem.offsets - z[problem.owner]
 
 
-@compiled
+@inner
+def excess(problem: Problem, delta: Array) -> float:
+    """G(delta) - allowance."""
+    total = dot(problem.weights, np.abs(residuals(problem, delta)))
+    return total + dot(problem.slope, delta) - problem.allowance
+
+
+@inner
 def start_lane(problem: Problem, at: Iterate, m: int, lam: float, mu: float) -> None:
     """Set a lane to products equal to mu at its delta, with a given lam. Level and stationarity may fail.
 
@@ -59,7 +93,7 @@ def start_lane(problem: Problem, at: Iterate, m: int, lam: float, mu: float) -> 
             at.ball[1 + j, m], at.dual_ball[1 + j, m] = theta[j], -factor * theta[j]
 
 
-@compiled
+@inner
 def multipliers(problem: Problem, at: Iterate, m: int) -> Array:
     """The u_i of a lane, from the pairs lam w_i - u_i and lam w_i + u_i."""
     n = problem.weights.size
@@ -69,7 +103,7 @@ def multipliers(problem: Problem, at: Iterate, m: int) -> Array:
     return u
 
 
-@compiled
+@inner
 def pull_of(problem: Problem, u: Array) -> Array:
     """sum_i u_i x_i."""
     sums = np.zeros(problem.X.shape[0])
@@ -78,52 +112,7 @@ def pull_of(problem: Problem, u: Array) -> Array:
     return problem.Xt @ sums
 
 
-@compiled
-def minimise(
-    problem: Problem, guess: Array, level: float, rounding: float, accuracy: float
-) -> tuple[Array, float, Array, float]:
-    """Minimise F + ridge |theta|^2 over the ball: theta, the value there, multipliers u, and a lower bound.
-
-    Stops when the gap is below max(accuracy * value, rounding), or below 1 % of the slack level - value, or
-    when the lower bound exceeds the level. For an exact minimum let the level be -inf, which switches the
-    last two off. Centre and slope of the problem are 0. The bound:
-
-        F(theta) + ridge |theta|^2 >= u'y - max over the ball of  v'theta - ridge |theta|^2,   v = sum_i u_i x_i.
-    """
-    d, n = problem.centre.size, problem.weights.size
-    at, step, trial = new_iterate(d, n, 1), new_iterate(d, n, 1), new_iterate(d, n, 1)
-    work = new_workspace(problem.Xt, n, 1)
-    none = np.zeros((d, 1))
-    size = np.sqrt(dot(guess, guess))
-    at.delta[:, 0] = guess * min(1.0, 0.9 * problem.radius / max(size, 1e-300))
-    start_lane(problem, at, 0, 1.0, max(dot(problem.weights, np.abs(problem.offsets)), rounding) / n)
-    theta, lowest = np.zeros(d), np.inf
-    u, bound = np.zeros(n), 0.0
-    for _ in range(MAX_ITERATIONS):
-        point = at.delta[:, 0].copy()
-        value = dot(problem.weights, np.abs(residuals(problem, point))) + problem.ridge * dot(point, point)
-        if value < lowest:
-            theta, lowest = point, value
-        candidate = multipliers(problem, at, 0)
-        v = pull_of(problem, candidate)
-        size = np.sqrt(dot(v, v))
-        reach = min(problem.radius, 0.5 * size / problem.ridge)  # |theta| at the maximum above
-        lower = dot(candidate, problem.offsets) - reach * (size - problem.ridge * reach)
-        if lower > bound:
-            u, bound = candidate, lower
-        enough = max(accuracy * lowest, rounding)
-        if level > -np.inf:
-            if bound > level + rounding:
-                break
-            enough = max(enough, 0.01 * (level - lowest))
-        if lowest - bound <= enough:
-            break
-        if advance(problem, none, at, work, step, trial)[0] == 0.0:
-            break
-    return theta, lowest, u, bound
-
-
-@compiled
+@inner
 def outer_bound(problem: Problem, a: Array, at: Iterate, m: int, slack: float, reach: float) -> float:
     """The certificate: a bound of a'delta over C from any positive multipliers, those of lane m.
 
@@ -144,37 +133,75 @@ def outer_bound(problem: Problem, a: Array, at: Iterate, m: int, slack: float, r
     return bound
 
 
-@compiled
-def maximise(
-    problem: Problem,
-    A: Array,
-    starts: Array,
-    lam: Array,
-    mu: Array,
-    slack: float,
-    reach: float,
-    tolerance: float,
-) -> tuple[Array, Array, int]:
-    """Maximise a'delta for the rows a of A: points delta (n, d), certified bounds, and total iterations.
+@inner
+def judge_minimum(problem: Problem, at: Iterate, stop: Stop, found: Found) -> bool:
+    """Whether the minimum of F + ridge |theta|^2 is found; centre and slope of the problem are 0. The bound:
 
-    Direction i starts at starts[i], inside the ball, with multiplier lam[i] of the level and products mu[i]. A lane
-    that has finished its direction takes over the next one.
+    F(theta) + ridge |theta|^2 >= u'y - max over the ball of  v'theta - ridge |theta|^2,   v = sum_i u_i x_i.
     """
-    n_directions, d = A.shape
+    point = at.delta[:, 0].copy()
+    value = dot(problem.weights, np.abs(residuals(problem, point))) + problem.ridge * dot(point, point)
+    if value < found.values[0]:
+        found.steps[0], found.values[0] = point, value
+    u = multipliers(problem, at, 0)
+    v = pull_of(problem, u)
+    size = np.sqrt(dot(v, v))
+    reach = min(problem.radius, 0.5 * size / problem.ridge)  # |theta| at the maximum above
+    bound = dot(u, problem.offsets) - reach * (size - problem.ridge * reach)
+    if bound > found.bounds[0]:
+        found.u[:], found.bounds[0] = u, bound
+    enough = max(stop.tolerance * found.values[0], stop.rounding)
+    if stop.level > -np.inf:
+        enough = max(enough, 0.01 * (stop.level - found.values[0]))
+        if found.bounds[0] > stop.level + stop.rounding:
+            return True
+    return found.values[0] - found.bounds[0] <= enough
+
+
+@inner
+def judge_maximum(
+    problem: Problem, a: Array, at: Iterate, m: int, misfit: float, last: bool, stop: Stop, found: Found, i: int
+) -> bool:
+    """Whether lane m has found the maximum of direction i, or is in its last iteration.
+
+    misfit   what is left of the violation of level and stationarity, relative to the start
+    """
+    delta = at.delta[:, m].copy()
+    value = dot(a, delta)
+    gap = gap_of_lane(problem, at, at, m, 0.0)
+    if not last and (gap > 0.5 * stop.tolerance * value or misfit > 0.01 * stop.tolerance):
+        return False
+    bound, previous = outer_bound(problem, a, at, m, stop.slack, stop.reach), found.bounds[i]
+    if bound < previous:
+        found.bounds[i] = bound
+    found.steps[i], found.values[i] = delta, value
+    # The mismatch times the radius may exceed the gap: go on as long as that helps.
+    return last or bound - value <= stop.tolerance * value or not bound - value < 0.5 * (previous - value)
+
+
+@compiled
+def follow(problem: Problem, A: Array, starts: Array, lam: Array, mu: Array, stop: Stop, found: Found) -> int:
+    """Follow the path of every row of A (of the minimum, if the level is not free); total number of iterations.
+
+    Path i starts at starts[i], inside the ball, with multiplier lam[i] of the level and products mu[i]. A lane that
+    has finished takes over the next path. One function for both tasks: compiling is expensive.
+    """
+    n_paths, d = A.shape
     n = problem.weights.size
-    lanes = max(1, min(LANES, n_directions, POINTS_IN_CACHE // max(n, 1)))
+    lanes = max(1, min(LANES, n_paths, POINTS_IN_CACHE // max(n, 1)))
     at, step, trial = new_iterate(d, n, lanes), new_iterate(d, n, lanes), new_iterate(d, n, lanes)
     work = new_workspace(problem.Xt, n, lanes)
     directions = np.zeros((d, lanes))
-    steps, bounds = np.zeros((n_directions, d)), np.full(n_directions, np.inf)
-    index = np.full(lanes, -1)  # the direction each lane works on
+    index = np.full(lanes, -1)  # the path each lane works on
     count = np.zeros(lanes, dtype=np.int64)
-    misfit = np.zeros(lanes)  # what is left of the violation of level and stationarity, relative to the start
+    misfit = np.zeros(lanes)
     upcoming, n_finished, iterations = 0, 0, 0
-    while n_finished < n_directions:
+    while n_finished < n_paths:
         for m in range(lanes):
-            if index[m] < 0 and upcoming < n_directions:
+            if index[m] < 0 and upcoming < n_paths:
                 directions[:, m], at.delta[:, m] = A[upcoming], starts[upcoming]
+                if problem.level_is_free and excess(problem, starts[upcoming]) > stop.slack:
+                    at.delta[:, m] = 0.0  # the start is a mere guess
                 start_lane(problem, at, m, lam[upcoming], mu[upcoming])
                 index[m], count[m], misfit[m] = upcoming, 0, 1.0
                 upcoming += 1
@@ -186,17 +213,42 @@ def maximise(
                 continue
             count[m] += 1
             misfit[m] *= 1.0 - length[m]
-            delta = at.delta[:, m].copy()
-            value = dot(A[i], delta)
-            gap = gap_of_lane(problem, at, step, m, 0.0)
-            stuck = length[m] == 0.0 or count[m] >= MAX_ITERATIONS
-            if stuck or (gap <= 0.5 * tolerance * value and misfit[m] <= 0.01 * tolerance):
-                bound, last = outer_bound(problem, A[i], at, m, slack, reach), bounds[i]
-                if bound < last:
-                    bounds[i] = bound
-                # The mismatch times the radius may exceed the gap: go on as long as that helps.
-                if stuck or bound - value <= tolerance * value or not bound - value < 0.5 * (last - value):
-                    steps[i] = delta
-                    index[m] = -1
-                    n_finished += 1
-    return steps, bounds, iterations
+            last = length[m] == 0.0 or count[m] >= MAX_ITERATIONS
+            if problem.level_is_free:
+                finished = judge_maximum(problem, A[i], at, m, misfit[m], last, stop, found, i)
+            else:
+                finished = judge_minimum(problem, at, stop, found) or last
+            if finished:
+                index[m] = -1
+                n_finished += 1
+    return iterations
+
+
+def minimise(
+    problem: Problem, guess: Array, level: float, rounding: float, accuracy: float
+) -> tuple[Array, float, Array, float]:
+    """Minimise F + ridge |theta|^2 over the ball: theta, the value there, multipliers u, and a lower bound.
+
+    Stops when the gap is below max(accuracy * value, rounding), or below 1 % of the slack level - value, or
+    when the lower bound exceeds the level. For an exact minimum let the level be -inf, which switches the
+    last two off. Centre and slope of the problem are 0.
+    """
+    d, n = problem.centre.size, problem.weights.size
+    start = guess * min(1.0, 0.9 * problem.radius / max(float(np.linalg.norm(guess)), 1e-300))
+    mu = max(float(problem.weights @ np.abs(problem.offsets)), rounding) / n
+    found = Found(np.zeros((1, d)), np.full(1, np.inf), np.zeros(1), np.zeros(n))
+    stop = Stop(accuracy, level, rounding, 0.0, 0.0)
+    follow(problem, np.zeros((1, d)), start[None, :], np.ones(1), np.full(1, mu), stop, found)
+    return found.steps[0], float(found.values[0]), found.u, float(found.bounds[0])
+
+
+def maximise(
+    problem: Problem, A: Array, starts: tuple[Array, Array, Array], slack: float, reach: float, tolerance: float
+) -> tuple[Array, Array, int]:
+    """Maximise a'delta for the rows a of A: points delta (n, d), certified bounds, and total iterations.
+
+    The starts are points inside the ball, multipliers lam of the level, and products mu.
+    """
+    found = Found(np.zeros(A.shape), np.zeros(len(A)), np.full(len(A), np.inf), np.zeros(0))
+    iterations = follow(problem, A, *starts, Stop(tolerance, 0.0, 0.0, slack, reach), found)
+    return found.steps, found.bounds, iterations

@@ -17,15 +17,21 @@ from __future__ import annotations
 import numpy as np
 
 from likeset.support.ball_cone import cone_divide, scale, scaling_point
-from likeset.support.dense import cholesky, cholesky_solve, compiled, copy, gather, sum_by_owner, weighted_gram
+from likeset.support.dense import cholesky, cholesky_solve, copy, gather, inner, sum_segments, weighted_gram
 from likeset.support.primal_dual import Iterate, Problem, Workspace
 from likeset.support.terms import Array
 
 
-@compiled
+@inner
 def weigh_points(problem: Problem, at: Iterate, work: Workspace) -> None:
     """Stiffness, shares and misfits of the points, and what they add to the equations of delta and lam."""
-    owner, weights, offsets, n = problem.owner, problem.weights, problem.offsets, problem.weights.size
+    owner, starts, weights, offsets, n = (
+        problem.owner,
+        problem.starts,
+        problem.weights,
+        problem.offsets,
+        problem.weights.size,
+    )
     parts, duals, ratios, shares = at.parts, at.duals, work.ratios, work.shares
     inverse_parts, inverse_duals = work.inverse_parts, work.inverse_duals
     stiffness, misfit, force = work.stiffness, work.misfit, work.force
@@ -45,10 +51,10 @@ def weigh_points(problem: Problem, at: Iterate, work: Workspace) -> None:
         gather(owner, work.rows, force, m)  # z
         for i in range(n):
             misfit[m, i] = offsets[i] - force[m, i] - (parts[m, i] - parts[m, n + i])
-        sum_by_owner(owner, stiffness, work.row_stiffness, m)
+        sum_segments(starts, stiffness, work.row_stiffness, m)
         for i in range(n):
             force[m, i] = 0.5 * (duals[m, n + i] - duals[m, i])  # u
-        sum_by_owner(owner, force, work.rows, m)
+        sum_segments(starts, force, work.rows, m)
         if problem.level_is_free:
             border_scale, level_misfit = 0.0, 0.0
             for i in range(n):
@@ -58,10 +64,10 @@ def weigh_points(problem: Problem, at: Iterate, work: Workspace) -> None:
             work.scalars[0, m], work.scalars[1, m] = border_scale, level_misfit
             for i in range(n):
                 force[m, i] = weights[i] * (shares[m, i] - shares[m, n + i])
-            sum_by_owner(owner, force, work.border_rows, m)
+            sum_segments(starts, force, work.border_rows, m)
 
 
-@compiled
+@inner
 def assemble(problem: Problem, work: Workspace) -> None:
     """M: the sums of h x x' over the covariates, the ball block, the ridge and the border's square."""
     d, lanes = work.gradient.shape
@@ -96,7 +102,7 @@ def assemble(problem: Problem, work: Workspace) -> None:
             row += 1
 
 
-@compiled
+@inner
 def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
     """Residuals of the optimality conditions for directions A (d, lanes), and the Cholesky factor of M.
 
@@ -140,7 +146,7 @@ def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
     cholesky(work.M, work.inverse)
 
 
-@compiled
+@inner
 def push_points(problem: Problem, at: Iterate, work: Workspace, level_force: Array) -> None:
     """Right-hand side from the points: the forces on u, summed in rows, and the force on the level."""
     weights, n = problem.weights, problem.weights.size
@@ -151,7 +157,7 @@ def push_points(problem: Problem, at: Iterate, work: Workspace, level_force: Arr
             aims[m, i] = goals[m, i] * inverse_duals[m, i] - parts[m, i]
         for i in range(n):
             force[m, i] = stiffness[m, i] * (misfit[m, i] - aims[m, i] + aims[m, n + i])
-        sum_by_owner(problem.owner, force, work.rows, m)
+        sum_segments(problem.starts, force, work.rows, m)
         total = 0.0
         for i in range(n):
             total += 2.0 * weights[i] * (shares[m, n + i] * aims[m, i] + shares[m, i] * aims[m, n + i])
@@ -160,7 +166,7 @@ def push_points(problem: Problem, at: Iterate, work: Workspace, level_force: Arr
         level_force[m] = total
 
 
-@compiled
+@inner
 def move_points(problem: Problem, work: Workspace, step: Iterate, lam_step: Array) -> None:
     """Back-substitution for the points, given the steps of lam and of z = x'delta (in rows)."""
     weights, n = problem.weights, problem.weights.size
@@ -180,7 +186,7 @@ def move_points(problem: Problem, work: Workspace, step: Iterate, lam_step: Arra
             step_parts[m, i] = aims[m, i] - ratios[m, i] * step_duals[m, i]
 
 
-@compiled
+@inner
 def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate) -> None:
     """Newton step towards the products that the workspace sets as goals.
 

@@ -32,8 +32,8 @@ import numpy as np
 from likeset.support.dense import compiled, dot
 from likeset.support.interior_point import maximise, minimise
 from likeset.support.primal_dual import Problem
-from likeset.support.starts import QuadraticModel, interior_centre, quadratic_model
 from likeset.support.span import Span, reduce_to_span
+from likeset.support.starts import QuadraticModel, interior_centre, quadratic_model
 from likeset.support.terms import Array, IntArray, LevelSet, PointTerms, Solution
 
 EPS = float(np.finfo(np.float64).eps)
@@ -120,8 +120,8 @@ class Prepared:
         if self.problem is not None and self.model is not None and len(todo):
             centre = self.problem.centre
             inner = self.span.reduce(A[todo])
-            starts, lam, mu = self.model.starts(inner)
-            steps, bounds, _ = maximise(self.problem, inner, starts, lam, mu, self.slack, self.reach, tolerance)
+            starts = self.model.starts(inner)
+            steps, bounds, _ = maximise(self.problem, inner, starts, self.slack, self.reach, tolerance)
             bounds += inner @ centre + 4.0 * EPS * size[todo] * np.linalg.norm(centre)
             upper[todo] = np.fmin(upper[todo], bounds)  # a failed solve gives NaN: the ball's bound remains
             if self.status == "regular":
@@ -177,7 +177,7 @@ def prepare(level_set: LevelSet) -> Prepared:
     span, X, radius = reduce_to_span(X, points, weights, owner, level, float(level_set.radius))
     zero = np.zeros(X.shape[1])
     reach = float(weights @ np.linalg.norm(X, axis=1)[owner])
-    whole = Problem(X, np.ascontiguousarray(X.T), owner, points, weights, zero, zero, 0.0, radius, 0.0, False)
+    whole = Problem(X, np.ascontiguousarray(X.T), owner, starts, points, weights, zero, zero, 0.0, radius, 0.0, False)
     theta, lowest, u, bound = minimise(whole, zero, level, 0.1 * EPS * size_of_F, 0.0)
     scale = size_of_F + reach * float(np.linalg.norm(theta))
     rounding = 16.0 * EPS * scale
@@ -189,7 +189,7 @@ def prepare(level_set: LevelSet) -> Prepared:
     kept = fold(X, starts, points, weights, u, outer_level - bound + rounding, radius)
     far = np.ones(len(points), dtype=bool)
     far[kept] = False
-    rows, kept_owner = np.unique(owner[kept], return_inverse=True)
+    rows, first, kept_owner = np.unique(owner[kept], return_index=True, return_inverse=True)
     kept_X = X[rows]
     at = interior_centre(theta, radius, (outer_level - bound) / max(size_of_F - lowest, LEAST_SLACK * scale))
     offsets = points - (X @ at)[owner]
@@ -199,6 +199,7 @@ def prepare(level_set: LevelSet) -> Prepared:
         kept_X,
         np.ascontiguousarray(kept_X.T),
         kept_owner,
+        np.append(first, len(kept)),
         offsets[kept],
         weights[kept],
         # Far points are a slope, and a constant that is taken off the allowance.
@@ -228,7 +229,18 @@ def minimise_penalised(X: Array, terms: PointTerms, ridge: float, radius: float,
         return zero
     owner = np.repeat(np.arange(len(X)), np.diff(terms.starts))
     problem = Problem(
-        X, X.T.copy(), owner, terms.points, terms.weights, zero, zero, 0.0, float(radius), float(ridge), False
+        X,
+        X.T.copy(),
+        owner,
+        terms.starts,
+        terms.points,
+        terms.weights,
+        zero,
+        zero,
+        0.0,
+        float(radius),
+        float(ridge),
+        False,
     )
     theta, *_ = minimise(problem, guess, -np.inf, 0.0, 1e-9)
     size = float(np.linalg.norm(theta))

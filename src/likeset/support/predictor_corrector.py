@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from likeset.support.ball_cone import boundary_rate
-from likeset.support.dense import compiled
+from likeset.support.dense import inner, merged
 from likeset.support.goals import aim_at_centre, aim_at_zero, aim_with_curvature
 from likeset.support.newton_system import factorise, newton_step
 from likeset.support.primal_dual import Iterate, Problem, Workspace
@@ -21,7 +21,7 @@ LEAST_GAIN = 0.01  # in step length: otherwise centring is not worth its detour
 SHORTEST_STEP = 1e-7  # a shorter step means that rounding has taken over
 
 
-@compiled
+@inner
 def largest_rate(step: Array, inverse: Array, m: int) -> float:
     """The largest -step / variable of lane m, at least 0; four chains of maxima run in parallel."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -36,7 +36,7 @@ def largest_rate(step: Array, inverse: Array, m: int) -> float:
     return max(max(a, b), max(c, d))
 
 
-@compiled
+@inner
 def longest_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate) -> Array:
     """Longest multiple of the step that stays in all cones (inf if there is no limit), per lane.
 
@@ -60,7 +60,7 @@ def longest_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate) 
     return rate
 
 
-@compiled
+@inner
 def gap_of_lane(problem: Problem, at: Iterate, step: Iterate, m: int, length: float) -> float:
     """Sum of all products after a multiple of the step: the duality gap of feasible iterates."""
     parts, duals, step_parts, step_duals = at.parts, at.duals, step.parts, step.duals
@@ -77,7 +77,7 @@ def gap_of_lane(problem: Problem, at: Iterate, step: Iterate, m: int, length: fl
     return gap
 
 
-@compiled
+@inner
 def add_multiple(x: Array, length: Array, dx: Array) -> None:
     """Add length * dx to x."""
     for i in range(x.shape[0]):
@@ -85,7 +85,7 @@ def add_multiple(x: Array, length: Array, dx: Array) -> None:
             x[i, m] += length[m] * dx[i, m]
 
 
-@compiled
+@inner
 def move(at: Iterate, step: Iterate, length: Array) -> None:
     """Add a multiple of the step to the iterate."""
     add_multiple(at.delta, length, step.delta)
@@ -99,14 +99,14 @@ def move(at: Iterate, step: Iterate, length: Array) -> None:
     add_multiple(at.level, length, step.level)
 
 
-@compiled
+@inner
 def degree(problem: Problem) -> float:
     """Number of products: the gap of a point with all products equal to mu is degree * mu."""
     extra = (1.0 if problem.level_is_free else 0.0) + (1.0 if problem.radius < np.inf else 0.0)
     return 2.0 * problem.weights.size + extra
 
 
-@compiled
+@merged
 def advance(problem: Problem, A: Array, at: Iterate, work: Workspace, step: Iterate, trial: Iterate) -> Array:
     """One iteration with predictor, corrector and centring; returns the lengths of the steps taken.
 
@@ -145,7 +145,7 @@ def advance(problem: Problem, A: Array, at: Iterate, work: Workspace, step: Iter
     return length
 
 
-@compiled
+@inner
 def copy_lane(source: Iterate, i: int, out: Iterate, m: int) -> None:
     """Copy lane i of an iterate to lane m of another."""
     for j in range(out.parts.shape[1]):
@@ -160,7 +160,7 @@ def copy_lane(source: Iterate, i: int, out: Iterate, m: int) -> None:
         out.level[j, m] = source.level[j, i]
 
 
-@compiled
+@inner
 def clear_lane(step: Iterate, m: int) -> None:
     """Set a direction to zero in one lane (it may hold NaN, which no multiple of 0 removes)."""
     step.delta[:, m] = 0.0

@@ -37,7 +37,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from likeset.support.dense import compiled
+from likeset.support.dense import inner
 from likeset.support.terms import Array, IntArray
 
 LANES_FOR_PAIRS = 8  # with fewer, a matrix product is not faster
@@ -47,13 +47,15 @@ MOST_PAIRS = 2**20  # products kept; more would not stay in a cache
 class Problem(NamedTuple):
     """The data of G, the level and the ball.
 
-    owner           the row of X that each point belongs to
+    owner           the row of X that each point belongs to, sorted
+    starts          the points of row k are starts[k] to starts[k + 1] - 1
     level_is_free   True for the support problem, False for the minimum problem (lam = 1)
     """
 
     X: Array
     Xt: Array
     owner: IntArray
+    starts: IntArray
     offsets: Array
     weights: Array
     slope: Array
@@ -138,14 +140,14 @@ class Workspace(NamedTuple):
     scalars: Array
 
 
-@compiled
+@inner
 def new_iterate(d: int, n: int, lanes: int) -> Iterate:
     """An iterate of zeros for dimension d and n points."""
     parts, ball = np.zeros((2, lanes, 2 * n)), np.zeros((2, d + 1, lanes))
     return Iterate(np.zeros((d, lanes)), parts[0], parts[1], ball[0], ball[1], np.zeros((2, lanes)))
 
 
-@compiled
+@inner
 def pair_products(Xt: Array) -> Array:
     """The products x_ki x_kj with i <= j, one row per pair."""
     d, n_rows = Xt.shape
@@ -159,7 +161,7 @@ def pair_products(Xt: Array) -> Array:
     return pairs
 
 
-@compiled
+@inner
 def new_workspace(Xt: Array, n: int, lanes: int) -> Workspace:
     """Scratch memory for the covariates in the columns of Xt and n points."""
     d, n_rows = Xt.shape
