@@ -51,7 +51,10 @@ class QuadraticModel:
 
     def starts(self, A: Array) -> tuple[Array, Array, Array]:
         """Starting points delta for the rows of A, with their lam and mu."""
-        directions = np.linalg.solve(self.M, A.T).T
+        try:
+            directions = np.linalg.solve(self.M, A.T).T
+        except np.linalg.LinAlgError:  # singular within rounding
+            directions = np.zeros(A.shape)
         q = np.einsum("ij,ij->i", A, directions)
         lost = np.logical_not(q > 0.0)  # to rounding: any start will do
         if lost.any():
@@ -81,5 +84,5 @@ def quadratic_model(problem: Problem, slack: float) -> QuadraticModel:
     centre = problem.centre
     room = max(problem.radius**2 - float(centre @ centre), EPS * problem.radius**2)
     M += (2.0 * mu / room**2) * np.outer(centre, centre)
-    M[np.diag_indices_from(M)] += mu / room + EPS * M.trace()
+    M[np.diag_indices_from(M)] += mu / room  # no more than that: it is all that thin sets have in flat directions
     return QuadraticModel(M, slack, centre, problem.radius, n_products)
