@@ -94,8 +94,8 @@ def follow_both_boundaries(
     """Turn p = M^-1 a into the step of the model, corrected where it ends; returns X (delta + p).
 
     to_g = M^-1 g and to_q = M^-1 q with q = theta_c + delta, the gradients of the two constraints; ``slacks`` is the
-    room left at delta. As in :mod:`~likeset.support.steps`, the multipliers are computed anew from the room left where the
-    step ends, without another factorisation.
+    room left at delta. As in :mod:`~likeset.support.steps`, the multipliers are computed anew from the room left where
+    the step ends, without another factorisation.
     """
     K, d = c.X.shape
     at = workspace(K, c.log_voices.shape[0])
