@@ -7,6 +7,7 @@
 True
 """
 
+from likeset import comparison
 from likeset.errors import (
     EmptySetError,
     FileFormatError,
@@ -69,5 +70,6 @@ __all__ = [
     "Support",
     "Unweighted",
     "Weibull",
+    "comparison",
     "load",
 ]
