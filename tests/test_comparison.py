@@ -627,3 +627,24 @@ def test_sets_can_be_copied():
     other = copy.deepcopy(one)
     other.update(ARMS[0], 0.3)
     assert (one.n_observations, other.n_observations) == (8, 9)
+
+
+def test_families_of_the_users_own_get_the_likelihood_sets():
+    def logistic(y, z):
+        u = np.abs(y - z)
+        return u + 2 * np.log1p(np.exp(-u))
+
+    family = ls.CustomFamily(logistic, support="real", convex=True)
+    sets = applicable(family, PLANE, ALPHA)
+    assert set(sets) == {"LR unweighted", "SLM 2025", "unified GLM", "Wald (fixed n)", "Wilks (fixed n)"}
+    for one in sets.values():
+        one.update(ARMS, np.linspace(-1, 1, 8))
+        low, high = one.set.interval(ARMS)
+        assert (low < high).all() and one.set.radius > 0
+
+
+def test_censored_times_are_fine_for_likelihood_sets():
+    for name in ("LR unweighted", "SLM 2025", "unified GLM", "regret GLM", "Laplace approx.", "Wilks (fixed n)"):
+        one = applicable(ls.Weibull(2.0), PLANE, ALPHA)[name]
+        one.update(ARMS, [(0.5 + 0.1 * i, i % 2) for i in range(8)])
+        assert one.n_observations == 8 and (one.set.lower(ARMS) < one.set.upper(ARMS)).all()
