@@ -7,6 +7,7 @@
 True
 """
 
+from likeset import comparison
 from likeset.bandits import UCB, Certificate, Elimination, LowerBound, Reward, Trace, environments, simulate
 from likeset.errors import (
     EmptySetError,
@@ -78,6 +79,7 @@ __all__ = [
     "Unweighted",
     "Weibull",
     "Windows",
+    "comparison",
     "environments",
     "load",
     "simulate",
