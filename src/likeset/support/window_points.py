@@ -120,7 +120,7 @@ def prepare(target: WindowedSet) -> Prepared:
     """Decide whether the set is empty and find its analytic centre. The radius must be finite."""
     terms, windows, radius, level = target.terms, target.windows, float(target.radius), float(target.level)
     assert isinstance(terms, PointTerms) and radius < np.inf
-    X = np.ascontiguousarray(target.X, dtype=np.float64)
+    X = np.array(target.X, dtype=np.float64, order="C")  # a copy: never read-only, which would be compiled anew
     K, d = X.shape
     points, weights, starts = terms.points, terms.weights, terms.starts
     owner = np.repeat(np.arange(K), np.diff(starts))

@@ -21,6 +21,7 @@ from likeset.support.window_points_system import (
     Iterate,
     Problem,
     Workspace,
+    ball_weight,
     factorise,
     new_iterate,
     new_workspace,
@@ -32,6 +33,7 @@ STEP_FRACTION = 0.99  # of the way to the boundary
 SHORTEST_STEP = 1e-7  # a shorter step means that rounding has taken over
 FIRST_STEP = 0.7  # part of the way to the boundary taken by the shared first step
 MAX_ITERATIONS = 60
+CENTRING_POWER = 3  # Mehrotra: the shorter the predictor, the more centring
 LANES = 16
 NUMBERS_IN_CACHE = 16384  # of all lanes together, for points and the windows' matrices
 
@@ -95,7 +97,7 @@ def half_space(problem: Problem, at: Iterate, m: int, g: Array) -> float:
 @compiled
 def degree(problem: Problem) -> float:
     """Number of products."""
-    return 2.0 * problem.weights.size + problem.heights.size + 1.0
+    return 2.0 * problem.weights.size + problem.heights.size + ball_weight(problem)
 
 
 @compiled
@@ -173,7 +175,7 @@ def advance(
     length = np.minimum(longest_step(at, work, step), 1.0)
     reachable = gap_after(at, step, length)
     for m in range(gap.size):
-        target[m] = max((reachable[m] / gap[m]) ** 3 * gap[m] / degree(problem), least_target)
+        target[m] = max((reachable[m] / gap[m]) ** CENTRING_POWER * gap[m] / degree(problem), least_target)
     newton_step(problem, at, work, step, target, 1.0)
     length = longest_step(at, work, step)
     for m in range(gap.size):
@@ -218,7 +220,7 @@ def start_minimum(problem: Problem, at: Iterate, level: float) -> None:
     for i in range(2 * n):
         at.duals[0, i] = mu / at.parts[0, i]
     theta = problem.centre + at.delta[:, 0]
-    factor = mu / (problem.radius**2 - dot(theta, theta))
+    factor = ball_weight(problem) * mu / (problem.radius**2 - dot(theta, theta))
     at.ball[0, 0], at.dual_ball[0, 0] = problem.radius, factor * problem.radius
     for j in range(theta.size):
         at.ball[1 + j, 0], at.dual_ball[1 + j, 0] = theta[j], -factor * theta[j]

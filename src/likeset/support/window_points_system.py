@@ -38,6 +38,8 @@ from likeset.support.ball_cone import cone_divide, jordan_product, scale, scalin
 from likeset.support.dense import cholesky, cholesky_solve, compiled, copy, gather, sum_by_owner, weighted_gram
 from likeset.support.terms import Array, IntArray
 
+BALL_SHARE = 0.1
+
 
 class Problem(NamedTuple):
     """The data of Phi and the ball.
@@ -129,6 +131,15 @@ class Workspace(NamedTuple):
     eta: Array
     inverse_eta: Array
     pushed: Array
+
+
+@compiled
+def ball_weight(problem: Problem) -> float:
+    """How many of the others the ball's product is worth on the central path.
+
+    With the weight of one among hundreds the analytic centre would lie next to the sphere, and paths be bent there.
+    """
+    return max(1.0, BALL_SHARE * (2.0 * problem.weights.size + problem.heights.size))
 
 
 @compiled
@@ -423,7 +434,7 @@ def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, t
         for m in range(lanes):
             aim[j, m] *= -curvature
     for m in range(lanes):
-        aim[0, m] += target[m]
+        aim[0, m] += ball_weight(problem) * target[m]
     cone_divide(work.cone_dual, aim)
     scale(work.cone_point, work.inverse_eta, -1.0, aim, other)
     for m in range(lanes):
