@@ -7,6 +7,7 @@
 True
 """
 
+from likeset.bandits import UCB, Certificate, Elimination, LowerBound, Reward, Trace, environments, simulate
 from likeset.errors import (
     EmptySetError,
     FileFormatError,
@@ -41,13 +42,16 @@ __version__ = "0.1.0"
 __all__ = [
     "FTRL",
     "RKHS",
+    "UCB",
     "VAW",
     "Aggregate",
     "Bernoulli",
     "BiasWeighting",
     "Binomial",
+    "Certificate",
     "ConfidenceSequence",
     "CustomFamily",
+    "Elimination",
     "Embedded",
     "EmptySetError",
     "Exponential",
@@ -60,16 +64,21 @@ __all__ = [
     "LikesetError",
     "Linear",
     "LogWeibull",
+    "LowerBound",
     "Mixture",
     "NotConvexError",
     "ObservationError",
     "PieceError",
     "PlugIn",
     "Poisson",
+    "Reward",
     "ShapeError",
     "Support",
+    "Trace",
     "Unweighted",
     "Weibull",
     "Windows",
+    "environments",
     "load",
+    "simulate",
 ]
