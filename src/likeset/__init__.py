@@ -8,6 +8,7 @@ True
 """
 
 from likeset.bandits import UCB, Certificate, Elimination, LowerBound, Reward, Trace, environments, simulate
+from likeset import comparison
 from likeset.errors import (
     EmptySetError,
     FileFormatError,
@@ -79,6 +80,7 @@ __all__ = [
     "Weibull",
     "Windows",
     "environments",
+    "comparison",
     "load",
     "simulate",
 ]

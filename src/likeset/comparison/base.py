@@ -1,0 +1,198 @@
+"""What every competing confidence set has in common: the interface of ``ConfidenceSequence``, and how to stream data.
+
+A comparison set is one file with one class derived from :class:`Comparison`. It says what it is (``name``,
+``provable``, ``anytime``, ``assumptions``, ``source``), takes its constants in the constructor, before any data, and
+implements two hooks: ``_observe`` (called once per observation) and ``_snapshot`` (the set of what has been seen).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+
+from likeset.arguments import error_level
+from likeset.errors import InvalidArgumentError, ShapeError
+from likeset.families.base import Array, Family
+from likeset.ledger import Ledger
+from likeset.spaces.base import Basis, Embedded, Space
+from likeset.spaces.linear import Linear
+from likeset.spaces.rkhs import RKHS
+
+
+class Snapshot(Protocol):
+    """The immutable answer of a comparison set; the queries of :class:`~likeset.LikelihoodSet`."""
+
+    space: Space
+    alpha: float
+    n_observations: int
+
+    @property
+    def radius(self) -> float | None:
+        """Size in nats: half the squared radius of an ellipsoid, or the allowed fall of the log-likelihood."""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no parameter is left."""
+        ...
+
+    def upper(self, X: Any) -> Array:
+        """Largest x'theta over the set, one per row of X."""
+        ...
+
+    def lower(self, X: Any) -> Array:
+        """Smallest x'theta over the set, one per row of X."""
+        ...
+
+    def interval(self, X: Any) -> tuple[Array, Array]:
+        """(lower, upper)."""
+        ...
+
+    def contains(self, theta: Any) -> Any:
+        """Membership: one bool, or one per row of theta (function values on the domain in an RKHS)."""
+        ...
+
+
+class Stream:
+    """Observations, checked, embedded in the growing basis and merged by covariate."""
+
+    def __init__(self, family: Family, space: Space) -> None:
+        self.family, self.space = family, space
+        self.basis: Basis = space.start()
+        self.ledger = Ledger(family, space.covariate_shape)
+
+    def checked(self, x: Any, y: Any) -> tuple[Array, Array]:
+        """x and y in canonical form, or a typed error; nothing is recorded."""
+        X = self.space.covariates(x)
+        if self.family.observation_shape and len(X) == 1 and np.shape(y) == self.family.observation_shape:
+            y = [y]  # one (time, event) pair for one covariate, not two times
+        Y = self.family.observations(y)
+        if len(X) != len(Y):
+            raise ShapeError(
+                "y",
+                y,
+                f"has {len(Y)} observations for {len(X)} covariates",
+                "pass one observation for each row of x",
+            )
+        return X, Y
+
+    def append(self, x: Array, y: Array) -> Embedded:
+        """Record one checked observation."""
+        index = self.ledger.number(x)
+        if index is None:
+            index = self.ledger.merged.count
+            self.basis = self.basis.including(x)
+            coordinates = self.basis.coordinates(x[None, :])[0][0]
+        else:
+            coordinates = self.ledger.merged.coordinates[index]
+        missing = self.basis.dimension - len(coordinates)
+        phi = Embedded(x, np.pad(coordinates, (0, missing)) if missing else coordinates, index)
+        self.ledger.append(phi, y, 1.0, 0.0)
+        return phi
+
+
+class Comparison(ABC):
+    """A competing confidence set with the interface of ``ConfidenceSequence``: ``update(x, y)`` and ``set``."""
+
+    name: ClassVar[str]
+    """Short label for tables and legends."""
+
+    provable: ClassVar[bool]
+    """Whether coverage 1 - alpha is a theorem under ``assumptions`` (at all times at once if ``anytime``)."""
+
+    anytime: ClassVar[bool]
+    """Whether the claim is about all times at once and adaptive covariates, or about one fixed sample."""
+
+    assumptions: ClassVar[str]
+    """What the proof asks for."""
+
+    source: ClassVar[str]
+    """Where the set was published."""
+
+    def __init__(self, space: Space, alpha: float, family: Family) -> None:
+        if isinstance(space, type) or not isinstance(space, Space):
+            raise InvalidArgumentError("space", space, "is not a space", "pass e.g. Linear(dim=3, bound=2.0)")
+        if isinstance(family, type) or not isinstance(family, Family):
+            raise InvalidArgumentError("family", family, "is not a family", "pass e.g. Poisson()")
+        self.space, self.family = space, family
+        self._alpha = error_level("alpha", alpha)
+        self._stream = Stream(family, space)
+        self._set: Snapshot | None = None
+
+    @classmethod
+    @abstractmethod
+    def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
+        """The set with constants chosen beforehand from the model alone; None where it does not apply."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: alpha={self.alpha:g}, {self.n_observations} observations, {self.space!r}>"
+
+    @property
+    def alpha(self) -> float:
+        """The error level."""
+        return self._alpha
+
+    @property
+    def n_observations(self) -> int:
+        """Number of observations recorded."""
+        return len(self._stream.ledger)
+
+    def update(self, x: Any, y: Any) -> None:
+        """Record one observation or a batch in order. All or nothing: after an error nothing has changed."""
+        X, Y = self._stream.checked(x, y)
+        self._refuse(X, Y)
+        for row, outcome in zip(X, Y, strict=True):
+            self._observe(self._stream.append(row, outcome), outcome)
+        self._set = None
+
+    @property
+    def set(self) -> Snapshot:
+        """The set of what has been seen: an immutable snapshot."""
+        if self._set is None:
+            self._set = self._snapshot()
+        return self._set
+
+    def _refuse(self, X: Array, Y: Array) -> None:  # noqa: B027
+        """Raise a typed error for observations beyond the method's own assumptions."""
+
+    def _observe(self, phi: Embedded, y: Array) -> None:  # noqa: B027
+        """Take note of one observation."""
+
+    @abstractmethod
+    def _snapshot(self) -> Snapshot:
+        """The set now."""
+
+
+def parameter_dimension(space: Space) -> int | None:
+    """Dimension of theta: of R^d, or of the functions on a finite domain (numerical rank); None if infinite."""
+    if isinstance(space, Linear):
+        return space.dim
+    if isinstance(space, RKHS) and space.domain is not None:
+        basis: Basis = space.start()
+        for point in space.domain:
+            basis = basis.including(point)
+        return basis.dimension
+    return None
+
+
+def longest_covariate(space: Space) -> float:
+    """Largest |x|: from the domain of an RKHS; where nothing tells it, the literature's convention |x| <= 1."""
+    if isinstance(space, RKHS) and space.domain is not None:
+        return float(np.sqrt(space.diagonal(space.domain).max()))
+    return 1.0
+
+
+def default_penalty(space: Space) -> float:
+    """lambda = 1 / B^2: a prior N(0, I / lambda) as wide as Theta, and a bias sqrt(lambda) B of one; 1 if B = inf."""
+    return 1.0 / space.bound**2 if np.isfinite(space.bound) else 1.0
+
+
+def finite_bound(space: Space, method: str) -> float:
+    """B, or a typed error where a method needs one."""
+    if not np.isfinite(space.bound):
+        raise InvalidArgumentError(
+            "space", space, f"has no bound on |theta|, which {method} needs", "give the space a finite bound"
+        )
+    return space.bound

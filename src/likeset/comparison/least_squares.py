@@ -1,0 +1,52 @@
+r"""Sums of a ridge regression in the growing basis, shared by every set that is centred at least squares.
+
+gram = sum_s x_s x_s',    moment = sum_s x_s r_s,    energy = sum_s r_s^2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from likeset.families.base import Array
+from likeset.support.threads import SingleThreadedBlas
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """V = gram/scale^2 + penalty I on the span: its solution, log det(V / penalty), and |centre|_V^2."""
+
+    precision: Array
+    centre: Array
+    log_determinant: float
+    explained: float
+
+
+class LeastSquares:
+    """The three sums, updated one observation at a time."""
+
+    def __init__(self) -> None:
+        self.gram, self.moment, self.energy, self.count = np.zeros((0, 0)), np.zeros(0), 0.0, 0
+
+    def add(self, x: Array, response: float) -> None:
+        """One observation; x in coordinates of the basis, which may have grown."""
+        missing = len(x) - len(self.moment)
+        if missing:
+            self.gram, self.moment = np.pad(self.gram, (0, missing)), np.pad(self.moment, (0, missing))
+        self.gram += np.outer(x, x)
+        self.moment += x * response
+        self.energy += response**2
+        self.count += 1
+
+    def ridge(self, scale: float, penalty: float) -> Ridge:
+        """Ridge regression with noise variance scale^2 and prior precision ``penalty``."""
+        d = len(self.moment)
+        if d == 0:
+            return Ridge(np.zeros((0, 0)), np.zeros(0), 0.0, 0.0)
+        precision = self.gram / scale**2 + penalty * np.eye(d)
+        moment = self.moment / scale**2
+        with SingleThreadedBlas():
+            centre: Array = np.asarray(np.linalg.solve(precision, moment), dtype=np.float64)
+            log_determinant = float(np.linalg.slogdet(precision / penalty)[1])
+        return Ridge(precision, centre, log_determinant, float(moment @ centre))

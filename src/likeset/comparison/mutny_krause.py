@@ -1,0 +1,69 @@
+"""MK 2021: the Poisson ellipsoid with worst-case curvature. Its radius here is a heuristic."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from likeset.arguments import positive
+from likeset.comparison.base import Comparison, default_penalty, finite_bound
+from likeset.comparison.ellipsoid import Ellipsoid
+from likeset.comparison.likelihood import likelihood_terms, lowest
+from likeset.errors import InvalidArgumentError
+from likeset.families.base import Family
+from likeset.families.poisson import Poisson
+from likeset.spaces.base import Space
+from likeset.support.terms import CurveTerms
+
+
+class MutnyKrause(Comparison):
+    r"""Penalised Poisson regression with the largest curvature on Theta in place of the estimated one.
+
+        theta_hat = argmin L_t(theta) + lambda |theta|^2 / 2,      V = sum e^B x x' + lambda I
+        |theta - theta_hat|_V^2 <= 2 log(1/alpha)
+
+    As the paper plots it. **No coverage**: with this radius no proof exists, and the largest curvature makes the
+    ellipsoid the *smallest*, not the safest. lambda I is added as in ``LaplaceApproximation``. Not cut with Theta
+    unless ``within_theta=True``.
+
+    penalty   lambda, by default 1 / B^2; chosen before the data
+
+    Source: Emmenegger, Mutny, Krause (2023), appendix "Poisson heuristics", after Mutny, Krause (2021), No-regret
+    algorithms for capturing events in Poisson point processes.
+    """
+
+    name = "MK 2021"
+    provable = False
+    anytime = True
+    assumptions = "none that would make it true with this radius"
+    source = "Emmenegger, Mutny, Krause 2023, appendix, after Mutny, Krause 2021"
+
+    def __init__(
+        self, space: Space, alpha: float, family: Poisson, penalty: float | None = None, within_theta: bool = False
+    ) -> None:
+        if not isinstance(family, Poisson):
+            raise InvalidArgumentError(
+                "family", family, "is not Poisson", "use LaplaceApproximation for other families"
+            )
+        super().__init__(space, alpha, family)
+        self.bound = finite_bound(space, "MK 2021")
+        self.penalty = default_penalty(space) if penalty is None else positive("penalty", penalty)
+        self.within_theta = within_theta
+        self._centre = np.zeros(0)
+
+    @classmethod
+    def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
+        """Poisson counts, finite bound."""
+        return cls(space, alpha, family) if isinstance(family, Poisson) and np.isfinite(space.bound) else None
+
+    def _snapshot(self) -> Ellipsoid:
+        X, terms, _ = likelihood_terms(self._stream)
+        assert isinstance(terms, CurveTerms)
+        self._centre = lowest(X, terms, np.inf, self.penalty, self._centre)[0]
+        # a_k counts the observations at x_k
+        precision = (X.T * (terms.a * np.exp(self.bound))) @ X + self.penalty * np.eye(X.shape[1])
+        return Ellipsoid(
+            self.space, self._stream.basis, self.alpha, self.n_observations, centre=self._centre, precision=precision,
+            outside=self.penalty, squared_radius=2 * float(np.log(1 / self.alpha)), within_theta=self.within_theta,
+        )  # fmt: skip
