@@ -7,8 +7,8 @@
 True
 """
 
-from likeset.bandits import UCB, Certificate, Elimination, LowerBound, Reward, Trace, environments, simulate
 from likeset import comparison
+from likeset.bandits import UCB, Certificate, Elimination, LowerBound, Reward, Trace, environments, simulate
 from likeset.errors import (
     EmptySetError,
     FileFormatError,
@@ -79,8 +79,8 @@ __all__ = [
     "Unweighted",
     "Weibull",
     "Windows",
-    "environments",
     "comparison",
+    "environments",
     "load",
     "simulate",
 ]
