@@ -48,6 +48,7 @@ from likeset.theory.gain import (
     worst_information_gain,
 )
 from likeset.theory.geometry import Curvature, LogPartition, log_partition, penalised_estimate
+from likeset.theory.looseness import Looseness, study
 from likeset.theory.online import (
     ftrl_estimates,
     ftrl_regret_bound,
@@ -67,6 +68,7 @@ __all__ = [
     "Curvature",
     "Estimate",
     "LogPartition",
+    "Looseness",
     "VAWBound",
     "abbasi_yadkori_regret_bound",
     "bandit_regret_bound",
@@ -97,6 +99,7 @@ __all__ = [
     "sharper_bias_bound",
     "squared_bias",
     "squared_lengths",
+    "study",
     "tail_bounds",
     "vaw_excess",
     "vaw_regret_bound",

@@ -52,7 +52,7 @@ def linear_bandit_regret_bound_as_printed(x: Any, *, sigma: float, penalty: floa
     return 6 * np.sqrt(np.arange(1, len(gamma) + 1) * gamma) * (inner + B * np.sqrt(gamma))
 
 
-def bandit_regret_bound(gain: Any, radius: Any, *, mu: float, lipschitz: float = 1.0) -> Array:
+def bandit_regret_bound(gain: Any, radius: Any, *, mu: float, lipschitz: float = 1.0, t: Any = None) -> Array:
     r"""The argument of Theorem 6 for any family:
 
         regret <= l sqrt( 2 t gamma_t beta_t / mu ),     beta_t = 2 max_{s<=t} radius_s.
@@ -63,6 +63,7 @@ def bandit_regret_bound(gain: Any, radius: Any, *, mu: float, lipschitz: float =
     gain       gamma_t for t = 1, 2, ... (:func:`~likeset.theory.information_gain` with this mu and nu >= mu)
     radius     Theorem 3's, for t = 1, 2, ...; with the realised R_t in it, the bound adapts to the data
     lipschitz  l: 1 if regret is counted in z, L if in the mean count A'(z)
+    t          the times of the entries; default 1, 2, ... (with gaps, the radius should not fall in between)
 
     Holds where the sets cover theta* and Theorem 3 holds: with probability 1 - alpha - delta.
 
@@ -71,8 +72,8 @@ def bandit_regret_bound(gain: Any, radius: Any, *, mu: float, lipschitz: float =
     """
     gamma = np.asarray(gain, dtype=np.float64)
     beta = 2 * np.maximum.accumulate(np.asarray(radius, dtype=np.float64))
-    t = np.arange(1, len(gamma) + 1)
-    return positive("lipschitz", lipschitz) * np.sqrt(2 * t * gamma * beta / positive("mu", mu))
+    times = np.arange(1, len(gamma) + 1) if t is None else np.asarray(t, dtype=np.float64)
+    return positive("lipschitz", lipschitz) * np.sqrt(2 * times * gamma * beta / positive("mu", mu))
 
 
 def abbasi_yadkori_regret_bound(

@@ -76,7 +76,7 @@ def sharper_bias_bound(family: Family, x_past: Any, x: Any, *, penalty: float, b
     r"""Half of Theorem 2, which its assumptions already give:  bias_x^2 <= lambda B^2 x'V^-1 x.
 
     With v = theta_x - theta* and V0 = V - lambda I, strong convexity says
-    |v|^2_{V0} + 2 lambda |v|^2 <= -2 lambda v'theta* <= lambda |v|^2 + lambda |theta*|^2, hence |v|_V^2 <= lambda |theta*|^2.
+    |v|^2_{V0} + 2 lambda |v|^2 <= -2 lambda v'theta* <= lambda |v|^2 + lambda |theta*|^2: |v|_V^2 <= lambda |theta*|^2.
     It is attained at an x orthogonal to the past with theta* along it.
 
     >>> import likeset as ls
