@@ -5,6 +5,8 @@ misses <= binom.ppf(1 - 1e-6, runs, delta): a correct bound fails such a test wi
 """
 
 import csv
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -469,3 +471,26 @@ def test_one_dimensional_gain_against_an_adaptive_quadrature():
     integral, _ = integrate.quad(lambda v: float(np.exp(-Z.divergence([v], centre))), -10, 10, epsabs=1e-12)
     found = theory.bregman_information_gain(ls.Poisson(), x, centre, nu=nu, samples=20_000)
     assert abs(found.value - (0.5 * np.log(2 * np.pi / nu) - np.log(integral))) < 6 * found.standard_error
+
+
+# -- the map from the paper to the code ------------------------------------------------------------------------------
+
+
+def test_every_name_on_the_page_from_the_paper_to_the_code_exists():
+    page = (Path(__file__).parent.parent / "docs" / "paper-to-code.md").read_text(encoding="utf-8")
+    roots = {"ls": ls, "theory": theory, "comparison": ls.comparison, "checks": checks}
+    names = set(re.findall(r"`((?:ls|theory|comparison|checks)(?:\.\w+)+)", page))
+    assert len(names) > 60
+    for name in names:
+        found = roots[name.split(".")[0]]
+        for part in name.split(".")[1:]:
+            found = getattr(found, part)
+    missing = {name for name in theory.__all__ if f"theory.{name}" not in page} - {"Estimate", "Looseness", "VAWBound"}
+    assert not missing
+
+
+@pytest.mark.slow
+def test_every_proved_bound_holds_in_many_long_games():
+    for row in theory.study(rounds=200, repeats=150, seed=2).rows:
+        if row.status == "proved":
+            assert row.runs - row.held <= (0 if row.promise == 1 else allowed(row.runs, 1 - row.promise)), row

@@ -61,7 +61,8 @@ def bandit_regret_bound(gain: Any, radius: Any, *, mu: float, lipschitz: float =
     |theta - theta*|_V^2 by 2 radius, and optimism costs at most l |x_s|_{V^-1} times that distance in round s.
 
     gain       gamma_t for t = 1, 2, ... (:func:`~likeset.theory.information_gain` with this mu and nu >= mu)
-    radius     Theorem 3's, for t = 1, 2, ...; with the realised R_t in it, the bound adapts to the data
+    radius     Theorem 3's, for t = 1, 2, ...; the bound adapts to the data with max(0, R_1, ..., R_t) for R_t in it
+               (the first choice is made at R_0 = 0)
     lipschitz  l: 1 if regret is counted in z, L if in the mean count A'(z)
     t          the times of the entries; default 1, 2, ... (with gaps, the radius should not fall in between)
 

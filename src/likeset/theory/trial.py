@@ -168,7 +168,7 @@ class Trial:
         speed = m.lipschitz(c)
         worst = online.ftrl_regret_bound(m.family, self.x, weighted=False, **self._settings)[self.marks - 1]
         before = bandit.bandit_regret_bound(gamma, self._radius(worst), mu=c.mu, lipschitz=speed, t=self.marks)
-        highest = np.maximum.accumulate(self.regret)[self.marks - 1]
+        highest = np.maximum.accumulate(np.maximum(self.regret, 0.0))[self.marks - 1]  # R_0 = 0
         after = bandit.bandit_regret_bound(gamma, self._radius(highest), mu=c.mu, lipschitz=speed, t=self.marks)
         if isinstance(m.family, Gaussian):
             settings = {"sigma": m.family.sigma, "penalty": m.penalty, "bound": m.bound, "delta": DELTA}
