@@ -7,7 +7,7 @@
 True
 """
 
-from likeset import comparison
+from likeset import comparison, theory
 from likeset.bandits import UCB, Certificate, Elimination, LowerBound, Reward, Trace, environments, simulate
 from likeset.errors import (
     EmptySetError,
@@ -83,4 +83,5 @@ __all__ = [
     "environments",
     "load",
     "simulate",
+    "theory",
 ]

@@ -366,7 +366,9 @@ def bend_of_log(x: float) -> float:
 
 
 @compiled
-def push_windows(problem: Problem, at: Iterate, work: Workspace, step: Iterate, target: Array, curvature: float) -> None:
+def push_windows(
+    problem: Problem, at: Iterate, work: Workspace, step: Iterate, target: Array, curvature: float
+) -> None:
     """R, then L^-1 sqrt(v) R in ``solved`` and y'R / divisor in ``pushed``; mask Q is in ``sums``.
 
     The second-order correction knows the true change of log v_k - log lam along the predictor.
