@@ -15,7 +15,7 @@ import numpy as np
 from likeset.support.ball_cone import boundary_rate
 from likeset.support.certificate import certificate
 from likeset.support.dense import compiled, copy, dot
-from likeset.support.predictor_corrector import add_multiple, add_products, largest_rate
+from likeset.support.predictor_corrector import add_multiple, largest_rate
 from likeset.support.terms import Array
 from likeset.support.window_points_system import (
     Iterate,
@@ -127,7 +127,13 @@ def gap_after(at: Iterate, step: Iterate, length: Array) -> Array:
         for k in range(at.slacks.shape[1]):
             total += (at.slacks[m, k] + alpha * step.slacks[m, k]) * (at.voices[m, k] + alpha * step.voices[m, k])
         gap[m] = total
-    add_products(at.ball, step.ball, at.dual_ball, step.dual_ball, length, gap)
+    for j in range(at.ball.shape[0]):
+        for m in range(length.size):
+            primal, dual = (
+                at.ball[j, m] + length[m] * step.ball[j, m],
+                at.dual_ball[j, m] + length[m] * step.dual_ball[j, m],
+            )
+            gap[m] += primal * dual
     return gap
 
 

@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from likeset.support.ball_cone import cone_divide, jordan_product, scale, scaling_point
-from likeset.support.dense import cholesky, cholesky_solve, compiled, copy, gather, sum_by_owner, weighted_gram
+from likeset.support.dense import cholesky, cholesky_solve, compiled, copy, gather, inner, weighted_gram
 from likeset.support.terms import Array, IntArray
 
 BALL_SHARE = 0.1
@@ -131,6 +131,15 @@ class Workspace(NamedTuple):
     eta: Array
     inverse_eta: Array
     pushed: Array
+
+
+@inner
+def sum_by_owner(owner: IntArray, values: Array, out: Array, m: int) -> None:
+    """Set out[m, k] to the sum of the values[m, i] with owner[i] = k."""
+    for k in range(out.shape[1]):
+        out[m, k] = 0.0
+    for i in range(owner.size):
+        out[m, owner[i]] += values[m, i]
 
 
 @compiled
