@@ -24,8 +24,9 @@ import numpy as np
 
 from likeset.support.dense import compiled, dot
 from likeset.support.terms import Array, IntArray, PointTerms, Solution, WindowedSet
-from likeset.support.window_points_path import find_centre, maximise, phi, settle
-from likeset.support.window_points_system import Iterate, Problem
+from likeset.support.window_points_bounds import phi
+from likeset.support.window_points_data import Iterate, Problem
+from likeset.support.window_points_path import find_centre, maximise, settle
 
 EPS = float(np.finfo(np.float64).eps)
 LEAST_SLACK = 1e-13  # relative to the scale of Phi's summands; thinner sets are solved at this thickness
@@ -126,6 +127,8 @@ def prepare(target: WindowedSet) -> Prepared:
     owner = np.repeat(np.arange(K), np.diff(starts))
     masks = np.zeros((len(windows.log_shares), K))
     masks[windows.owners, windows.members] = 1.0
+    first_holder = np.concatenate([[0], np.cumsum(masks.sum(axis=0))]).astype(np.int64)
+    holders = np.ascontiguousarray(np.nonzero(masks.T)[1])
 
     # The rounding error of Phi, anywhere in the ball.
     length = np.linalg.norm(X, axis=1)
@@ -149,12 +152,13 @@ def prepare(target: WindowedSet) -> Prepared:
     def around(at: Array, minimising: bool) -> Problem:
         """The problem centred at a point; far points become a constant and a slope for each covariate."""
         offsets = points - (X @ at)[owner]
-        slopes = -np.bincount(owner[far], side * weights[far], minlength=K)
+        slopes = np.bincount(owner[far], -side * weights[far], minlength=K).astype(np.float64)
         constants = target.gains + np.bincount(owner[far], side * weights[far] * offsets[far], minlength=K)
         heights = windows.log_shares + masks @ constants
         return Problem(
-            X, Xt, kept_owner, offsets[kept], kept_weights, slopes, masks, masks_t, heights, at, radius, minimising
-        )
+            X, Xt, kept_owner, offsets[kept], kept_weights, slopes, masks, masks_t, first_holder, holders, heights, at,
+            radius, minimising,
+        )  # fmt: skip
 
     zero = np.zeros(d)
     whole = around(zero, True)
