@@ -215,3 +215,24 @@ def test_a_sequence_with_laplace_noise_covers_and_is_tighter_than_its_windows():
         single = s.support(grid, covariate_weights=weights, level=np.log(10) - table.log_shares[k])
         assert (found.values <= single.upper + 1e-9).all()
     assert logsumexp(table.log_shares) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_without_a_ball():
+    for seed in range(4):
+        rng = np.random.default_rng([seed, 7])
+        target, _ = mixture(rng, **{**ORDINARY, "covariates": 2 + 2 * seed, "dim": 4})
+        A = np.vstack([target.X[:2], rng.normal(size=(2, 4)), np.zeros((1, 4))])
+        free, wide = replace(target, radius=np.inf), replace(target, radius=1e4)
+        found, bounded = support.prepare_windows(free).solve(A), support.prepare_windows(wide).solve(A)
+        spanned = np.linalg.matrix_rank(target.X) == 4
+        np.testing.assert_array_equal(np.isinf(found.upper), [False, False, not spanned, not spanned, False])
+        finite = np.isfinite(found.upper)
+        np.testing.assert_allclose(found.upper[finite], bounded.upper[finite], rtol=1e-6, atol=1e-6)
+        assert all(log_ratio_by_hand(target, theta) <= target.level + 1e-9 for theta in found.points)
+        assert (found.upper[finite] - found.values[finite] <= 1e-6 * (1.0 + np.abs(found.upper[finite]))).all()
+    one = PointTerms(np.array([0, 1]), np.array([1.0]), np.array([4.0]))
+    table = WindowTable(np.array([0, 0, 1]), np.array([0]), np.log([0.5, 0.5]))
+    silent = WindowedSet(np.zeros((1, 2)), one, np.zeros(1), table, 9.0, np.inf)
+    found = support.prepare_windows(silent).solve(np.array([[1.0, 0.0], [0.0, 0.0]]))
+    np.testing.assert_array_equal(found.upper, [np.inf, 0.0])
+    assert support.prepare_windows(replace(silent, level=1.0)).status == "empty"

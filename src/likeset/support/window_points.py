@@ -117,6 +117,23 @@ def fold(X: Array, starts: IntArray, points: Array, weights: Array, ceiling: Arr
     return kept[:count]
 
 
+def memberships(target: WindowedSet) -> Array:
+    """masks[k, b]: one where covariate b belongs to window k."""
+    masks = np.zeros((len(target.windows.log_shares), len(target.X)))
+    masks[target.windows.owners, target.windows.members] = 1.0
+    return masks
+
+
+def ceilings(target: WindowedSet, masks: Array) -> tuple[Array, Array]:
+    """(the largest phi_b that a parameter of C can have, a minimiser of phi_b), for every covariate."""
+    terms = target.terms
+    assert isinstance(terms, PointTerms)
+    medians, lowest = lowest_points(terms.starts, terms.points, terms.weights)
+    spare = target.level - target.windows.log_shares - masks @ (target.gains + lowest)
+    spare += 64.0 * EPS * (abs(target.level) + masks @ (np.abs(target.gains) + lowest))
+    return lowest + np.where(masks > 0.0, spare[:, None], np.inf).min(axis=0, initial=np.inf), medians
+
+
 def prepare(target: WindowedSet) -> Prepared:
     """Decide whether the set is empty and find its analytic centre. The radius must be finite."""
     terms, windows, radius, level = target.terms, target.windows, float(target.radius), float(target.level)
@@ -125,8 +142,7 @@ def prepare(target: WindowedSet) -> Prepared:
     K, d = X.shape
     points, weights, starts = terms.points, terms.weights, terms.starts
     owner = np.repeat(np.arange(K), np.diff(starts))
-    masks = np.zeros((len(windows.log_shares), K))
-    masks[windows.owners, windows.members] = 1.0
+    masks = memberships(target)
     first_holder = np.concatenate([[0], np.cumsum(masks.sum(axis=0))]).astype(np.int64)
     holders = np.ascontiguousarray(np.nonzero(masks.T)[1])
 
@@ -137,9 +153,7 @@ def prepare(target: WindowedSet) -> Prepared:
     scale = float((masks @ size).max(initial=0.0)) + abs(level) + 1.0
     rounding = 16.0 * EPS * scale
 
-    medians, lowest = lowest_points(starts, points, weights)
-    spare = level - windows.log_shares - masks @ (target.gains + lowest) + rounding
-    ceiling = lowest + np.where(masks > 0.0, spare[:, None], np.inf).min(axis=0, initial=np.inf)
+    ceiling, medians = ceilings(target, masks)
     kept = fold(X, starts, points, weights, ceiling, radius)
     far = np.ones(len(points), dtype=bool)
     far[kept] = False
