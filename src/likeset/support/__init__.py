@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from likeset.support import piecewise, quadratic, smooth, window_dual, window_mixture, window_points
+from likeset.support import piecewise, quadratic, smooth, window_dual, window_mixture, window_points, window_unlimited
 from likeset.support.evaluate import reweighted
 from likeset.support.quadratic import Prepared as Ellipsoid
 from likeset.support.terms import Curve, CurveTerms, LevelSet, PointTerms, PreparedSet, Terms, WindowedSet, WindowTable
@@ -51,8 +51,9 @@ def prepare_windows(target: WindowedSet) -> PreparedSet:
         return prepare(LevelSet(target.X, target.terms, level, target.radius))
     if isinstance(target.terms, CurveTerms) and target.radius < math.inf:
         return window_mixture.prepare(target)
-    if isinstance(target.terms, PointTerms) and target.radius < math.inf:
-        return window_points.prepare(target)
+    if isinstance(target.terms, PointTerms):
+        limited = target.radius < math.inf
+        return window_points.prepare(target) if limited else window_unlimited.prepare_unlimited(target)
     return window_dual.prepare(target, prepare)
 
 

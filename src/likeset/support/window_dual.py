@@ -55,8 +55,8 @@ class Prepared:
     def _solve_one(self, a: Array, tolerance: float) -> tuple[Array, float]:
         """A point of C and an outer bound for one direction.
 
-        As long as the search along r^(1-t) r*^t finds a lower bound it is followed. Where h has a kink (absolute values:
-        several maximisers over C_r, of which we see one) it finds none. From then on steps t = 1/2, 1/3, 1/4, ... are
+        As long as the search along r^(1-t) r*^t lowers the bound it is followed. Where h has a kink (absolute values:
+        several maximisers over C_r, of which we see one) it does not. From then on steps t = 1/2, 1/3, 1/4, ... are
         taken whether they lower the bound or not, as in mirror descent, and the mean of the maximisers comes close to
         the maximiser over C, which is none of them.
         """

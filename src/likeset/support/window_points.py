@@ -24,8 +24,9 @@ import numpy as np
 
 from likeset.support.dense import compiled, dot
 from likeset.support.terms import Array, IntArray, PointTerms, Solution, WindowedSet
-from likeset.support.window_points_path import find_centre, maximise, phi, settle
-from likeset.support.window_points_system import Iterate, Problem
+from likeset.support.window_points_bounds import phi
+from likeset.support.window_points_data import Iterate, Problem
+from likeset.support.window_points_path import find_centre, maximise, settle
 
 EPS = float(np.finfo(np.float64).eps)
 LEAST_SLACK = 1e-13  # relative to the scale of Phi's summands; thinner sets are solved at this thickness
@@ -116,6 +117,23 @@ def fold(X: Array, starts: IntArray, points: Array, weights: Array, ceiling: Arr
     return kept[:count]
 
 
+def memberships(target: WindowedSet) -> Array:
+    """masks[k, b]: one where covariate b belongs to window k."""
+    masks = np.zeros((len(target.windows.log_shares), len(target.X)))
+    masks[target.windows.owners, target.windows.members] = 1.0
+    return masks
+
+
+def ceilings(target: WindowedSet, masks: Array) -> tuple[Array, Array]:
+    """(the largest phi_b that a parameter of C can have, a minimiser of phi_b), for every covariate."""
+    terms = target.terms
+    assert isinstance(terms, PointTerms)
+    medians, lowest = lowest_points(terms.starts, terms.points, terms.weights)
+    spare = target.level - target.windows.log_shares - masks @ (target.gains + lowest)
+    spare += 64.0 * EPS * (abs(target.level) + masks @ (np.abs(target.gains) + lowest))
+    return lowest + np.where(masks > 0.0, spare[:, None], np.inf).min(axis=0, initial=np.inf), medians
+
+
 def prepare(target: WindowedSet) -> Prepared:
     """Decide whether the set is empty and find its analytic centre. The radius must be finite."""
     terms, windows, radius, level = target.terms, target.windows, float(target.radius), float(target.level)
@@ -124,8 +142,9 @@ def prepare(target: WindowedSet) -> Prepared:
     K, d = X.shape
     points, weights, starts = terms.points, terms.weights, terms.starts
     owner = np.repeat(np.arange(K), np.diff(starts))
-    masks = np.zeros((len(windows.log_shares), K))
-    masks[windows.owners, windows.members] = 1.0
+    masks = memberships(target)
+    first_holder = np.concatenate([[0], np.cumsum(masks.sum(axis=0))]).astype(np.int64)
+    holders = np.ascontiguousarray(np.nonzero(masks.T)[1])
 
     # The rounding error of Phi, anywhere in the ball.
     length = np.linalg.norm(X, axis=1)
@@ -134,9 +153,7 @@ def prepare(target: WindowedSet) -> Prepared:
     scale = float((masks @ size).max(initial=0.0)) + abs(level) + 1.0
     rounding = 16.0 * EPS * scale
 
-    medians, lowest = lowest_points(starts, points, weights)
-    spare = level - windows.log_shares - masks @ (target.gains + lowest) + rounding
-    ceiling = lowest + np.where(masks > 0.0, spare[:, None], np.inf).min(axis=0, initial=np.inf)
+    ceiling, medians = ceilings(target, masks)
     kept = fold(X, starts, points, weights, ceiling, radius)
     far = np.ones(len(points), dtype=bool)
     far[kept] = False
@@ -149,12 +166,13 @@ def prepare(target: WindowedSet) -> Prepared:
     def around(at: Array, minimising: bool) -> Problem:
         """The problem centred at a point; far points become a constant and a slope for each covariate."""
         offsets = points - (X @ at)[owner]
-        slopes = -np.bincount(owner[far], side * weights[far], minlength=K)
+        slopes = np.bincount(owner[far], -side * weights[far], minlength=K).astype(np.float64)
         constants = target.gains + np.bincount(owner[far], side * weights[far] * offsets[far], minlength=K)
         heights = windows.log_shares + masks @ constants
         return Problem(
-            X, Xt, kept_owner, offsets[kept], kept_weights, slopes, masks, masks_t, heights, at, radius, minimising
-        )
+            X, Xt, kept_owner, offsets[kept], kept_weights, slopes, masks, masks_t, first_holder, holders, heights, at,
+            radius, minimising,
+        )  # fmt: skip
 
     zero = np.zeros(d)
     whole = around(zero, True)

@@ -1,196 +1,36 @@
 r"""Path following for window mixtures of absolute values: the analytic centre, and the support function.
 
-Variables and Newton system are those of :mod:`~likeset.support.window_points_system`, the iteration is Mehrotra's as in
-:mod:`~likeset.support.predictor_corrector`. On the central path of the minimum problem the level falls towards min Phi
+Variables and Newton system are those of :mod:`~likeset.support.window_points_data`, the iteration is Mehrotra's
+(:mod:`~likeset.support.window_points_steps`). On the central path of the minimum problem the level falls to min Phi
 together with mu; where it passes the level of the set lies the set's analytic centre, and there the paths of all
 directions begin, with one factorisation for the first step of all.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from likeset.support.ball_cone import boundary_rate
 from likeset.support.certificate import certificate
 from likeset.support.dense import compiled, copy, dot
-from likeset.support.predictor_corrector import add_multiple, largest_rate
-from likeset.support.terms import Array
-from likeset.support.window_points_system import (
-    Iterate,
-    Problem,
-    Workspace,
-    ball_weight,
-    factorise,
-    new_iterate,
-    new_workspace,
-    newton_step,
+from likeset.support.terms import Array, IntArray
+from likeset.support.window_points_bounds import exponents, half_space, phi, pulled_inside
+from likeset.support.window_points_data import Iterate, Problem, Workspace, ball_weight, new_iterate, new_workspace
+from likeset.support.window_points_steps import (
+    SHORTEST_STEP,
+    advance,
+    clear_lane,
+    copy_lane,
+    degree,
+    gap_after,
+    longest_step,
+    move,
 )
+from likeset.support.window_points_system import factorise, newton_step
 
-EPS = float(np.finfo(np.float64).eps)
-STEP_FRACTION = 0.99  # of the way to the boundary
-SHORTEST_STEP = 1e-7  # a shorter step means that rounding has taken over
 FIRST_STEP = 0.7  # part of the way to the boundary taken by the shared first step
 MAX_ITERATIONS = 60
-CENTRING_POWER = 3  # Mehrotra: the shorter the predictor, the more centring
 LANES = 16
-NUMBERS_IN_CACHE = 16384  # of all lanes together, for points and the windows' matrices
-
-
-@compiled
-def exponents(problem: Problem, delta: Array) -> Array:
-    """m_k."""
-    K = problem.slopes.size
-    z, sums = np.empty(K), np.empty(K)
-    for b in range(K):
-        z[b] = dot(problem.X[b], delta)
-        sums[b] = problem.slopes[b] * z[b]
-    for i in range(problem.offsets.size):
-        b = problem.owner[i]
-        sums[b] += problem.weights[i] * abs(problem.offsets[i] - z[b])
-    m = problem.heights.copy()
-    for k in range(m.size):
-        m[k] += dot(problem.masks[k], sums)
-    return m
-
-
-@compiled
-def phi(problem: Problem, delta: Array) -> float:
-    """log sum_k exp m_k."""
-    m = exponents(problem, delta)
-    top = m.max()
-    total = 0.0
-    for k in range(m.size):
-        total += math.exp(m[k] - top)
-    return float(top + math.log(total))
-
-
-@compiled
-def half_space(problem: Problem, at: Iterate, m: int, g: Array) -> float:
-    """Write g; return f with  Phi(delta) >= f + g'delta  for every delta, from the multipliers of lane m."""
-    n, K, W = problem.weights.size, problem.slopes.size, problem.heights.size
-    lam = 0.0
-    for k in range(W):
-        lam += at.voices[m, k]
-    value, pulls, pull = 0.0, np.zeros(K), np.zeros(K)
-    for k in range(W):
-        share = at.voices[m, k] / lam
-        if share > 0.0:
-            value += share * (problem.heights[k] - math.log(share))
-            for b in range(K):
-                pulls[b] += share * problem.masks[k, b]
-    for i in range(n):
-        b = problem.owner[i]
-        below, above = at.duals[m, i], at.duals[m, n + i]
-        nu = problem.weights[i] * pulls[b] * max(-1.0, min(1.0, (above - below) / (above + below)))
-        pull[b] -= nu
-        value += nu * problem.offsets[i]
-    g[:] = 0.0
-    for b in range(K):
-        pull[b] += pulls[b] * problem.slopes[b]
-        for j in range(g.size):
-            g[j] += pull[b] * problem.X[b, j]
-    return value
-
-
-@compiled
-def degree(problem: Problem) -> float:
-    """Number of products."""
-    return 2.0 * problem.weights.size + problem.heights.size + ball_weight(problem)
-
-
-@compiled
-def longest_step(at: Iterate, work: Workspace, step: Iterate) -> Array:
-    """Longest multiple of the step that stays in all cones (inf if there is no limit), per lane."""
-    lanes, W = at.slacks.shape
-    rate, of_ball = boundary_rate(at.ball, step.ball), boundary_rate(at.dual_ball, step.dual_ball)
-    for m in range(lanes):
-        primal = largest_rate(step.parts, work.inverse_parts, m)
-        dual = largest_rate(step.duals, work.inverse_duals, m)
-        rate[m] = max(max(rate[m], of_ball[m]), max(primal, dual))
-        for k in range(W):
-            rate[m] = max(rate[m], -step.slacks[m, k] / at.slacks[m, k])
-            rate[m] = max(rate[m], -step.voices[m, k] / at.voices[m, k])
-        rate[m] = 1.0 / rate[m]
-    return rate
-
-
-@compiled
-def gap_after(at: Iterate, step: Iterate, length: Array) -> Array:
-    """Sum of all products after a multiple of the step: the duality gap of feasible iterates."""
-    gap = np.zeros(length.size)
-    for m in range(length.size):
-        alpha, total = length[m], 0.0
-        for i in range(at.parts.shape[1]):
-            total += (at.parts[m, i] + alpha * step.parts[m, i]) * (at.duals[m, i] + alpha * step.duals[m, i])
-        for k in range(at.slacks.shape[1]):
-            total += (at.slacks[m, k] + alpha * step.slacks[m, k]) * (at.voices[m, k] + alpha * step.voices[m, k])
-        gap[m] = total
-    for j in range(at.ball.shape[0]):
-        for m in range(length.size):
-            primal, dual = (
-                at.ball[j, m] + length[m] * step.ball[j, m],
-                at.dual_ball[j, m] + length[m] * step.dual_ball[j, m],
-            )
-            gap[m] += primal * dual
-    return gap
-
-
-@compiled
-def move(at: Iterate, step: Iterate, length: Array) -> None:
-    """Add a multiple of the step to the iterate."""
-    add_multiple(at.delta, length, step.delta)
-    for m in range(length.size):
-        for i in range(at.parts.shape[1]):
-            at.parts[m, i] += length[m] * step.parts[m, i]
-        for i in range(at.parts.shape[1]):
-            at.duals[m, i] += length[m] * step.duals[m, i]
-        for k in range(at.slacks.shape[1]):
-            at.slacks[m, k] += length[m] * step.slacks[m, k]
-            at.voices[m, k] += length[m] * step.voices[m, k]
-        at.level[m] += length[m] * step.level[m]
-    add_multiple(at.ball, length, step.ball)
-    add_multiple(at.dual_ball, length, step.dual_ball)
-
-
-@compiled
-def clear_lane(step: Iterate, m: int) -> None:
-    """Set a direction to zero in one lane (it may hold NaN, which no multiple of 0 removes)."""
-    step.delta[:, m] = 0.0
-    step.parts[m] = 0.0
-    step.duals[m] = 0.0
-    step.slacks[m] = 0.0
-    step.voices[m] = 0.0
-    step.ball[:, m] = 0.0
-    step.dual_ball[:, m] = 0.0
-    step.level[m] = 0.0
-
-
-@compiled
-def advance(
-    problem: Problem, A: Array, at: Iterate, work: Workspace, step: Iterate, gap: Array, least_target: float
-) -> Array:
-    """One predictor-corrector iteration aiming at mu >= least_target; returns the lengths of the steps taken.
-
-    A lane where rounding has taken over stays where it is: length 0.
-    """
-    factorise(problem, A, at, work)
-    target = np.zeros(gap.size)
-    newton_step(problem, at, work, step, target, 0.0)
-    length = np.minimum(longest_step(at, work, step), 1.0)
-    reachable = gap_after(at, step, length)
-    for m in range(gap.size):
-        target[m] = max((reachable[m] / gap[m]) ** CENTRING_POWER * gap[m] / degree(problem), least_target)
-    newton_step(problem, at, work, step, target, 1.0)
-    length = longest_step(at, work, step)
-    for m in range(gap.size):
-        length[m] = min(STEP_FRACTION * length[m], 1.0)
-        if not length[m] > SHORTEST_STEP or not np.isfinite(step.delta[0, m]):
-            length[m] = 0.0
-            clear_lane(step, m)
-    move(at, step, length)
-    return length
+NUMBERS_IN_CACHE = 65536  # of all lanes together, for points and the windows' matrices
 
 
 @compiled
@@ -298,20 +138,6 @@ def settle(problem: Problem, at: Iterate, level: float) -> int:
 
 
 @compiled
-def copy_lane(source: Iterate, i: int, out: Iterate, m: int) -> None:
-    """Copy lane i of an iterate to lane m of another."""
-    out.parts[m] = source.parts[i]
-    out.duals[m] = source.duals[i]
-    out.slacks[m] = source.slacks[i]
-    out.voices[m] = source.voices[i]
-    for j in range(out.delta.shape[0]):
-        out.delta[j, m] = source.delta[j, i]
-    for j in range(out.ball.shape[0]):
-        out.ball[j, m], out.dual_ball[j, m] = source.ball[j, i], source.dual_ball[j, i]
-    out.level[m] = source.level[i]
-
-
-@compiled
 def start_support(
     problem: Problem, A: Array, centre: Iterate, out: Iterate, step: Iterate, shared: Workspace, mu: float
 ) -> None:
@@ -335,23 +161,6 @@ def start_support(
 
 
 @compiled
-def pulled_inside(problem: Problem, delta: Array, level: float, room: float, square_room: float) -> Array:
-    """The last point of the set, but for a sliver, on the way from the centre (room nats below the level) to delta."""
-    inner, square = dot(problem.centre, delta), dot(delta, delta)
-    t = 1.0
-    if square + 2.0 * inner > square_room:
-        root = np.sqrt(inner * inner + square * square_room)
-        t = square_room / (inner + root) if inner > 0.0 else (root - inner) / square
-        t *= 1.0 - 2.0 * EPS
-    for _ in range(30):
-        excess = phi(problem, t * delta) - level
-        if not excess > 0.0:
-            return t * delta
-        t *= room / (room + excess * (1.0 + 1e-9) + 4.0 * EPS * room)  # Phi is convex along the way
-    return np.zeros(delta.size)
-
-
-@compiled
 def maximise(
     problem: Problem,
     A: Array,
@@ -361,14 +170,14 @@ def maximise(
     room: float,
     outer_radius: float,
     tolerance: float,
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, Array, IntArray]:
     """Maximise a'delta for the rows a of A: points of the set (n, d), certified bounds, iterations of each direction.
 
     A lane that has finished its direction takes over the next one. Points satisfy ``level``, bounds ``outer_level``.
     """
     n_directions, d = A.shape
     n, W = problem.weights.size, problem.heights.size
-    lanes = max(1, min(LANES, n_directions, NUMBERS_IN_CACHE // (4 * n + W * W + W * d)))
+    lanes = max(1, min(LANES, n_directions, NUMBERS_IN_CACHE // (4 * n + W * (W + d))))
     at, step, ready = new_iterate(d, n, W, lanes), new_iterate(d, n, W, lanes), new_iterate(d, n, W, lanes)
     work, shared = new_workspace(problem, lanes), new_workspace(problem, lanes)
     directions, ready_directions = np.zeros((d, lanes)), np.zeros((d, lanes))
