@@ -8,6 +8,7 @@ True
 """
 
 from likeset import comparison
+from likeset.bandits import UCB, Reward, Trace, environments, simulate
 from likeset.errors import (
     EmptySetError,
     FileFormatError,
@@ -41,6 +42,7 @@ __version__ = "0.1.0"
 __all__ = [
     "FTRL",
     "RKHS",
+    "UCB",
     "VAW",
     "Aggregate",
     "Bernoulli",
@@ -66,10 +68,14 @@ __all__ = [
     "PieceError",
     "PlugIn",
     "Poisson",
+    "Reward",
     "ShapeError",
     "Support",
+    "Trace",
     "Unweighted",
     "Weibull",
     "comparison",
+    "environments",
     "load",
+    "simulate",
 ]

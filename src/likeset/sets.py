@@ -121,8 +121,27 @@ class LikelihoodSet:
         both = self._maximise(np.concatenate([inside, -inside]), np.concatenate([outside, outside])).upper
         return -both[n:], both[:n]
 
-    def support(self, X: Any, *, covariate_weights: Any = None, level: float | None = None) -> Support:
-        """Maxima of x'theta with maximisers and certified gap.
+    def upper_difference(self, X: Any, Y: Any) -> Array:
+        """Largest x'theta - y'theta over the set for every pair of rows, rounded outward.
+
+        Never above ``upper(X) - lower(Y)``, and often far below: what the two share cancels. Where x or y leaves the
+        span of the covariates seen, their parts outside are taken at their worst.
+        """
+        first, first_outside = self._directions(X)
+        second, second_outside = self._directions(Y)
+        inside, outside = first - second, first_outside + second_outside
+        # Cancellation in the difference is worth at most this much of theta's length.
+        lost = _ROUNDING * (np.linalg.norm(first, axis=1) + np.linalg.norm(second, axis=1))
+        apart = np.hypot(np.linalg.norm(inside, axis=1), outside) > lost
+        slack = np.zeros(len(inside))
+        np.multiply(self.space.bound, lost, out=slack, where=lost > 0)
+        answer = np.where(apart, 0.0, slack)
+        if apart.any():
+            answer[apart] = self._maximise(inside[apart], outside[apart]).upper + slack[apart]
+        return answer
+
+    def support(self, X: Any, *, sign: Any = 1.0, covariate_weights: Any = None, level: float | None = None) -> Support:
+        """Maxima of x'theta with maximisers and certified gap; of -x'theta where ``sign``, one or one per row, is -1.
 
         By default over this set. With ``covariate_weights`` v_k in [0, 1], one per distinct covariate in order of
         first appearance, and ``level`` c, over the reweighted set { sum_k v_k [gain_k + phi_k] <= c, |theta| <= B }:
@@ -131,8 +150,12 @@ class LikelihoodSet:
         x = self.space.covariates(X, "X")
         plain = covariate_weights is None and level is None
         asked = self if plain else self._with_weights(covariate_weights, level)
-        solution = asked._maximise(*self._basis.coordinates(x))
-        return Support(solution.values, self._basis.lift(*_parts(solution, self._basis.dimension), x), solution.upper)
+        signs = np.broadcast_to(np.where(np.asarray(sign) < 0, -1.0, 1.0), (len(x),))
+        inside, outside = self._basis.coordinates(x)
+        solution = asked._maximise(signs[:, None] * inside, outside)
+        found, beyond = _parts(solution, self._basis.dimension)
+        # The part outside the span was measured along sign * x.
+        return Support(solution.values, self._basis.lift(found, signs * beyond, x), solution.upper)
 
     def upper_gradient(self, X: Any) -> tuple[Array, Array]:
         """``upper`` and its gradient in x, one row per row of X, by the envelope theorem.

@@ -1,0 +1,8 @@
+"""Policies over any sequence of confidence sets, environments to play in, and ``simulate``."""
+
+from likeset.bandits import environments
+from likeset.bandits.rewards import Reward
+from likeset.bandits.simulation import Trace, simulate
+from likeset.bandits.ucb import UCB
+
+__all__ = ["UCB", "Reward", "Trace", "environments", "simulate"]

@@ -1,0 +1,55 @@
+"""The arms on offer: a fixed table, or another one every round (contexts)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from likeset.bandits.protocols import Array
+from likeset.errors import InvalidArgumentError, ShapeError
+
+
+class Arms:
+    """Checks what is offered and remembers which covariate an index means."""
+
+    def __init__(self, space: Any, arms: Any) -> None:
+        self.space = space
+        if arms is None:
+            arms = getattr(space, "domain", None)
+        self.fixed: Array | None = None if arms is None else self._checked(arms)
+        self.current = self.fixed
+
+    def offer(self, arms: Any) -> Array:
+        """The rows to choose from in this round."""
+        if arms is not None:
+            self.current = self._checked(arms)
+        elif self.fixed is None:
+            raise InvalidArgumentError(
+                "arms", None, "leaves nothing to choose from", "give arms to the policy, or to every ask(arms)"
+            )
+        else:
+            self.current = self.fixed
+        return self.current
+
+    def covariate(self, arm: Any) -> Array:
+        """The row that an index means, in the table offered last."""
+        if self.current is None:
+            raise InvalidArgumentError("arm", arm, "means nothing before arms were offered", "call ask(arms) first")
+        number = np.asarray(arm)
+        if number.shape != () or number.dtype.kind not in "iu":
+            raise InvalidArgumentError("arm", arm, "is not an index", "pass what ask() returned, a whole number")
+        if not 0 <= number < len(self.current):
+            raise InvalidArgumentError(
+                "arm",
+                arm,
+                f"is not one of the {len(self.current)} arms",
+                f"pass an index from 0 to {len(self.current) - 1}",
+            )
+        return self.current[int(number)]
+
+    def _checked(self, arms: Any) -> Array:
+        rows = self.space.covariates(arms, "arms")
+        if len(rows) == 0:
+            raise ShapeError("arms", arms, "is empty", "offer at least one arm")
+        return np.asarray(rows)

@@ -1,0 +1,79 @@
+"""What a policy needs of a sequence of sets: likelihood-ratio or competing, built in or a user's own."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likeset.errors import InvalidArgumentError
+
+Array = NDArray[np.float64]
+
+
+class QuerySet(Protocol):
+    """A set of plausible parameters that bounds z = x'theta."""
+
+    def upper(self, X: Any) -> Array:
+        """Upper bound of z for every row of X."""
+        ...
+
+    def lower(self, X: Any) -> Array:
+        """Lower bound of z for every row of X."""
+        ...
+
+    def interval(self, X: Any) -> tuple[Array, Array]:
+        """(lower, upper)."""
+        ...
+
+    def contains(self, theta: Any) -> Any:
+        """Whether theta is plausible."""
+        ...
+
+
+@runtime_checkable
+class SetSequence(Protocol):
+    """A running sequence of sets: ``ConfidenceSequence``, or anything that looks like it from outside."""
+
+    @property
+    def alpha(self) -> float:
+        """The error level of the sets, at all times at once."""
+        ...
+
+    @property
+    def space(self) -> Any:
+        """Where theta lives."""
+        ...
+
+    @property
+    def set(self) -> Any:
+        """The current :class:`QuerySet`."""
+        ...
+
+    def update(self, x: Any, y: Any) -> None:
+        """Record an observation."""
+        ...
+
+
+def checked_sequence(seq: Any) -> SetSequence:
+    """The sequence, or a typed error."""
+    if isinstance(seq, type) or not isinstance(seq, SetSequence):
+        raise InvalidArgumentError(
+            "seq",
+            seq,
+            "is not a sequence of sets",
+            "pass a ConfidenceSequence or an object with update, set, space, alpha",
+        )
+    return seq
+
+
+def generator(rng: Any, name: str = "rng") -> np.random.Generator:
+    """An explicit random generator; whole numbers are seeds."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
+        return np.random.default_rng(int(rng))
+    raise InvalidArgumentError(
+        name, rng, "is not a random generator", "pass np.random.default_rng(seed), or a seed >= 0"
+    )

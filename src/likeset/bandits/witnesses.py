@@ -1,0 +1,67 @@
+r"""Which arms need solving again: a witness per arm says no without solving.
+
+The ceiling of an arm is the smallest upper bound of its score so far (running intersection). A *witness* of the arm is
+a parameter that was in the set some time ago and whose score reaches the ceiling. While it stays in the set, the upper
+bound of the arm is at least its ceiling, so solving could not lower the ceiling and is skipped: the result is that of
+the full computation. Membership of all witnesses is one evaluation of log R, far cheaper than the extrema.
+
+Likelihood-ratio sets are not nested: away from the last observation the bounds of most rounds are above those of an
+earlier one, which is why most witnesses survive most rounds.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likeset.bandits.protocols import Array
+from likeset.spaces import RKHS, Linear
+
+_REACH = 1e-9  # relative margin by which a witness is placed above the ceiling
+
+
+def can_witness(space: Any, current: Any) -> bool:
+    """Whether parameters of this space can be evaluated at arms, and this set tells maximisers and log R."""
+    evaluable = isinstance(space, Linear) or (isinstance(space, RKHS) and space.domain is not None)
+    if not evaluable or not all(hasattr(current, name) for name in ("support", "log_ratio", "centre")):
+        return False
+    return "sign" in inspect.signature(current.support).parameters
+
+
+def parameter_size(space: Any) -> int:
+    """Length of a parameter: dim, or the number of points of the domain."""
+    return space.dim if isinstance(space, Linear) else len(space.domain)
+
+
+def values_at(space: Any, theta: Array, rows: Array) -> Array:
+    """z of parameter i at row i."""
+    if isinstance(space, Linear):
+        return np.einsum("ij,ij->i", theta, rows)
+    places = space.places(rows)
+    numbers = np.arange(len(rows)) if isinstance(places, slice) else np.asarray(places)
+    return theta[np.arange(len(rows)), numbers]
+
+
+def survivors(current: Any, alpha: float, witnesses: Array) -> NDArray[np.bool_]:
+    """Which witnesses are still plausible. Their norms do not change, so only log R is asked."""
+    return np.asarray(np.atleast_1d(current.log_ratio(witnesses)) <= -np.log(alpha))
+
+
+def place_witnesses(current: Any, sign: float, rows: Array, maximisers: Array, ceilings: Array) -> Array:
+    """Witnesses for solved arms: as deep inside the set as the ceiling allows.
+
+    On the segment from the centre of the set to the maximiser every point is plausible (the set is convex). The point
+    whose score equals the ceiling is the deepest useful one: it stays plausible longest.
+    """
+    space = current.space
+    centre = np.broadcast_to(current.centre, maximisers.shape)
+    low = sign * values_at(space, centre, rows)
+    high = sign * values_at(space, maximisers, rows)
+    goal = ceilings + _REACH * (1.0 + np.abs(ceilings))
+    share = np.ones(len(rows))
+    np.divide(goal - low, high - low, out=share, where=high - low > 1e-9 * (1.0 + np.abs(high)))
+    share = np.clip(share, 0.0, 1.0)[:, None]
+    return centre + share * (maximisers - centre)
