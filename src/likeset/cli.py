@@ -12,6 +12,7 @@ from rich.progress import track
 from rich.table import Table
 
 from likeset.errors import LikesetError
+from likeset.experiments.command import reproduce
 
 app = typer.Typer(
     help="Anytime-valid likelihood-ratio confidence sets: look after every observation, stop when you like.",
@@ -20,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 console = Console()
+app.command()(reproduce)
 
 
 @app.callback()
