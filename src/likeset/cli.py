@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from likeset.comparison.command import compare_command
 from likeset.errors import LikesetError
 from likeset.experiments.command import reproduce
 
@@ -105,6 +106,9 @@ def check() -> None:
         console.print(f"FAILED {name}: {problem}", style="bold")
     console.print(f"{len(jobs) - len(failures)} passed, {len(failures)} failed")
     raise typer.Exit(code=1 if failures else 0)
+
+
+app.command(name="compare")(compare_command)
 
 
 def main() -> None:

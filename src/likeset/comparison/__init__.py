@@ -11,14 +11,25 @@
 from __future__ import annotations
 
 from likeset.comparison.abbasi_yadkori import AbbasiYadkori
+from likeset.comparison.analytic_martingale_mixture import AnalyticMartingaleMixture
 from likeset.comparison.base import Comparison, Snapshot
+from likeset.comparison.bregman import BregmanDeviation
 from likeset.comparison.classical_ratio import ClassicalRatio
+from likeset.comparison.compare import Comparisons, compare, contenders
+from likeset.comparison.convex_martingale_mixture import ConvexMartingaleMixture
+from likeset.comparison.dual_martingale_mixture import DualMartingaleMixture
 from likeset.comparison.ellipsoid import Ellipsoid
+from likeset.comparison.growing_penalty import GrowingPenalty
 from likeset.comparison.heuristic import Heuristic
 from likeset.comparison.laplace_approximation import LaplaceApproximation
 from likeset.comparison.mutny_krause import MutnyKrause
 from likeset.comparison.neiswanger_ramdas import NeiswangerRamdas
-from likeset.comparison.sub_exponential import SubExponential
+from likeset.comparison.regret_glm import RegretGLM
+from likeset.comparison.sequential_mixing import SequentialMixing
+from likeset.comparison.sub_exponential import SubExponential, SubExponentialConstants, choose_constants
+from likeset.comparison.unified_glm import UnifiedGLM
+from likeset.comparison.wald import Wald
+from likeset.comparison.wilks import Wilks
 from likeset.families.base import Family
 from likeset.spaces.base import Space
 
@@ -30,6 +41,16 @@ COMPARISONS: tuple[type[Comparison], ...] = (
     LaplaceApproximation,
     MutnyKrause,
     ClassicalRatio,
+    SequentialMixing,
+    ConvexMartingaleMixture,
+    AnalyticMartingaleMixture,
+    DualMartingaleMixture,
+    UnifiedGLM,
+    RegretGLM,
+    BregmanDeviation,
+    GrowingPenalty,
+    Wald,
+    Wilks,
 )
 """Every comparison set; ``applicable``, ``likeset compare`` and the tests find them here."""
 
@@ -43,14 +64,29 @@ def applicable(family: Family, space: Space, alpha: float) -> dict[str, Comparis
 __all__ = [
     "COMPARISONS",
     "AbbasiYadkori",
+    "AnalyticMartingaleMixture",
+    "BregmanDeviation",
     "ClassicalRatio",
     "Comparison",
+    "Comparisons",
+    "ConvexMartingaleMixture",
+    "DualMartingaleMixture",
     "Ellipsoid",
+    "GrowingPenalty",
     "Heuristic",
     "LaplaceApproximation",
     "MutnyKrause",
     "NeiswangerRamdas",
+    "RegretGLM",
+    "SequentialMixing",
     "Snapshot",
     "SubExponential",
+    "SubExponentialConstants",
+    "UnifiedGLM",
+    "Wald",
+    "Wilks",
     "applicable",
+    "choose_constants",
+    "compare",
+    "contenders",
 ]

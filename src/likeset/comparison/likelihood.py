@@ -31,9 +31,14 @@ class LevelSnapshot(LikelihoodSet):
     @cached_property
     def radius(self) -> float | None:
         """Nats that a parameter may fall short of the most likely one in Theta; negative if the set is empty."""
-        if self._whole_ball or not self._convex:
-            return None
-        return self._level - lowest(self._coordinates, self._terms, self.space.bound)[1]
+        return height(self)
+
+
+def height(s: LikelihoodSet) -> float | None:
+    """log(1/alpha) minus the smallest log R over Theta: how far a parameter may fall short of the best one, in nats."""
+    if s._whole_ball or not s._convex:
+        return None
+    return s._level - lowest(s._coordinates, s._terms, s.space.bound)[1]
 
 
 def level_snapshot(stream: Stream, alpha: float, numerator_loss: float) -> LevelSnapshot:

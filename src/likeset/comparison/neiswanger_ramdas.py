@@ -22,8 +22,8 @@ class NeiswangerRamdas(Comparison):
         -log p(D) = n log(sigma sqrt(2 pi)) + [ |y|^2/sigma^2 - theta_hat'V theta_hat + log det(V / lambda) ] / 2
 
     with V and theta_hat of ridge regression (V = sum x x'/sigma^2 + lambda I). The paper's display has the signs of
-    both likelihoods wrong; this is the set it means. Assumes y = x'theta + sigma-sub-Gaussian noise (the Gaussian ratio is a
-    supermartingale under it) and theta* in Theta; the prior need not be right. Cut with Theta. The same set as
+    both likelihoods wrong; this is the set it means. Assumes y = x'theta + sigma-sub-Gaussian noise (the Gaussian ratio
+    is a supermartingale under it) and theta* in Theta; the prior need not be right. Cut with Theta. The same set as
     ``ConfidenceSequence`` with ``Mixture(precisions=[lambda])``, through a closed form instead of a product.
 
     penalty   lambda, precision of the prior, by default 1 / B^2; chosen before the data
