@@ -8,7 +8,7 @@ True
 """
 
 from likeset import comparison
-from likeset.bandits import UCB, Reward, Trace, environments, simulate
+from likeset.bandits import UCB, Certificate, Elimination, LowerBound, Reward, Trace, environments, simulate
 from likeset.errors import (
     EmptySetError,
     FileFormatError,
@@ -48,8 +48,10 @@ __all__ = [
     "Bernoulli",
     "BiasWeighting",
     "Binomial",
+    "Certificate",
     "ConfidenceSequence",
     "CustomFamily",
+    "Elimination",
     "Embedded",
     "EmptySetError",
     "Exponential",
@@ -62,6 +64,7 @@ __all__ = [
     "LikesetError",
     "Linear",
     "LogWeibull",
+    "LowerBound",
     "Mixture",
     "NotConvexError",
     "ObservationError",

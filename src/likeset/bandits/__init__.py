@@ -1,8 +1,10 @@
 """Policies over any sequence of confidence sets, environments to play in, and ``simulate``."""
 
 from likeset.bandits import environments
+from likeset.bandits.elimination import Certificate, Elimination
+from likeset.bandits.lower_bound import LowerBound
 from likeset.bandits.rewards import Reward
 from likeset.bandits.simulation import Trace, simulate
 from likeset.bandits.ucb import UCB
 
-__all__ = ["UCB", "Reward", "Trace", "environments", "simulate"]
+__all__ = ["UCB", "Certificate", "Elimination", "LowerBound", "Reward", "Trace", "environments", "simulate"]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from likeset.arguments import real_array
-from likeset.bandits.ceilings import score_uppers
 from likeset.bandits.protocols import Array
 from likeset.bandits.rewards import Reward
+from likeset.bandits.running import score_uppers
 from likeset.errors import ShapeError
 
 _SCATTERED, _KEPT, _HALVINGS, _CHILDREN = 128, 6, 14, 8

@@ -34,6 +34,11 @@ class Reward:
         """+1 for increasing rewards, -1 for decreasing ones; the score of an arm is sign * z."""
         return 1.0 if self.increasing else -1.0
 
+    @property
+    def counts_scores(self) -> bool:
+        """Whether rewards are the scores themselves, so that differences of one are differences of the other."""
+        return self.function is _itself or self.function is _negative
+
     def __call__(self, z: Any) -> Array:
         """g(z)."""
         with np.errstate(over="ignore"):
@@ -42,6 +47,10 @@ class Reward:
     def bounds(self, lower: Array, upper: Array) -> tuple[Array, Array]:
         """Bounds of the reward from bounds of z."""
         return (self(lower), self(upper)) if self.increasing else (self(upper), self(lower))
+
+    def of_scores(self, scores: Array) -> Array:
+        """Rewards from scores."""
+        return self(self.sign * scores)
 
     def score_bounds(self, lower: Array, upper: Array) -> tuple[Array, Array]:
         """Bounds of the score sign * z from bounds of z."""

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from likeset.bandits.arms import Arms
-from likeset.bandits.ceilings import RunningCeilings, score_uppers, tie_width
 from likeset.bandits.continuous import checked_box, most_optimistic
 from likeset.bandits.protocols import Array, checked_sequence, generator
 from likeset.bandits.rewards import as_reward
+from likeset.bandits.running import RunningBounds, score_uppers
+from likeset.bandits.ties import highest
 from likeset.errors import InvalidArgumentError
 from likeset.families import Gaussian
 
@@ -76,7 +77,7 @@ class UCB:
             self.box = checked_box(bounds, seq.space.covariate_shape[0])
             self._search = self._rng or np.random.default_rng(0)
         self.arms = Arms(seq.space, arms)
-        self._ceilings = RunningCeilings(seq.space, seq.alpha, self.reward)
+        self._running = RunningBounds(seq.space, seq.alpha, self.reward)
         self._last: int | None = None
 
     @property
@@ -87,7 +88,7 @@ class UCB:
     @property
     def solves(self) -> int:
         """Number of extrema computed so far."""
-        return self._ceilings.solves
+        return self._running.solves
 
     def ask(self, arms: Any = None) -> Any:
         """The index of the arm to play (of ``arms``, if given: contexts), or the covariate when there is a box."""
@@ -96,11 +97,8 @@ class UCB:
                 raise InvalidArgumentError("arms", arms, "cannot be offered beside a box", "leave arms or bounds out")
             return most_optimistic(self.seq.set, self.reward, self.box, self._search)
         rows = self.arms.offer(arms)
-        scores = self._scores(rows)
-        tied = np.flatnonzero(scores >= scores.max() - tie_width(scores))
-        choice = int(tied[0] if self._rng is None else self._rng.choice(tied))
-        self._last = choice
-        return choice
+        self._last = highest(self._scores(rows), self._rng)
+        return self._last
 
     def tell(self, arm: Any, y: Any) -> None:
         """What was observed at an arm: an index of the arms offered last, or a covariate when there is a box."""
@@ -112,22 +110,20 @@ class UCB:
         if arms is None and self.box is not None:
             raise InvalidArgumentError("arms", None, "is needed with a box", "pass the covariates to look at")
         rows = self.arms.offer(arms) if self.box is None else self.seq.space.covariates(arms, "arms")
-        low, high = self.reward.score_bounds(*self.seq.set.interval(rows))
+        current = self.seq.set
         if self.running_intersection and self.box is None:
-            slots = self._ceilings.slots(rows)
-            low, high = np.maximum(low, self._ceilings.floor[slots]), np.minimum(high, self._ceilings.ceiling[slots])
-        sign = self.reward.sign
-        return self.reward(sign * low), self.reward(sign * high)
+            low, high = self._running.intervals(current, rows)
+        else:
+            low, high = self.reward.score_bounds(*current.interval(rows))
+        return self.reward.of_scores(low), self.reward.of_scores(high)
 
     def _scores(self, rows: Array) -> Array:
         current = self.seq.set
         if not self.running_intersection:
-            self._ceilings.solves += len(rows)
+            self._running.solves += len(rows)
             return score_uppers(current, self.reward, rows)
-        fixed = rows is self.arms.fixed
-        if fixed and self._last is not None:
-            self._ceilings.raise_floor(current, rows, self._last)
-        return self._ceilings.refresh(current, rows, self.lazy, prune=fixed)
+        played = self._last if rows is self.arms.fixed else None
+        return self._running.ceilings(current, rows, self.lazy, floor_of=played)
 
     def _inside(self, x: Any) -> Array:
         rows = self.seq.space.covariates(x, "x")

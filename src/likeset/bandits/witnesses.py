@@ -23,17 +23,18 @@ from likeset.spaces import RKHS, Linear
 _REACH = 1e-9  # relative margin by which a witness is placed above the ceiling
 
 
+def parameter_size(space: Any) -> int:
+    """Length of a parameter that can be evaluated at arms: dim, or the number of points of the domain; else 0."""
+    if isinstance(space, RKHS):
+        return 0 if space.domain is None else len(space.domain)
+    return space.dim if isinstance(space, Linear) else 0
+
+
 def can_witness(space: Any, current: Any) -> bool:
     """Whether parameters of this space can be evaluated at arms, and this set tells maximisers and log R."""
-    evaluable = isinstance(space, Linear) or (isinstance(space, RKHS) and space.domain is not None)
-    if not evaluable or not all(hasattr(current, name) for name in ("support", "log_ratio", "centre")):
+    if not parameter_size(space) or not all(hasattr(current, name) for name in ("support", "log_ratio")):
         return False
     return "sign" in inspect.signature(current.support).parameters
-
-
-def parameter_size(space: Any) -> int:
-    """Length of a parameter: dim, or the number of points of the domain."""
-    return space.dim if isinstance(space, Linear) else len(space.domain)
 
 
 def values_at(space: Any, theta: Array, rows: Array) -> Array:
@@ -50,18 +51,18 @@ def survivors(current: Any, alpha: float, witnesses: Array) -> NDArray[np.bool_]
     return np.asarray(np.atleast_1d(current.log_ratio(witnesses)) <= -np.log(alpha))
 
 
-def place_witnesses(current: Any, sign: float, rows: Array, maximisers: Array, ceilings: Array) -> Array:
+def place_witnesses(space: Any, sign: float, rows: Array, inside: Array, ceilings: Array) -> Array:
     """Witnesses for solved arms: as deep inside the set as the ceiling allows.
 
-    On the segment from the centre of the set to the maximiser every point is plausible (the set is convex). The point
-    whose score equals the ceiling is the deepest useful one: it stays plausible longest.
+    ``inside`` holds plausible parameters, the arms' maximisers last. The set is convex, so every point on the segment
+    from the mean of them all to a maximiser is plausible. The one whose score equals the ceiling is the deepest that
+    will do: it stays plausible longest.
     """
-    space = current.space
-    centre = np.broadcast_to(current.centre, maximisers.shape)
+    maximisers = inside[len(inside) - len(rows) :]
+    centre = np.broadcast_to(inside.mean(axis=0), maximisers.shape)
     low = sign * values_at(space, centre, rows)
     high = sign * values_at(space, maximisers, rows)
     goal = ceilings + _REACH * (1.0 + np.abs(ceilings))
     share = np.ones(len(rows))
     np.divide(goal - low, high - low, out=share, where=high - low > 1e-9 * (1.0 + np.abs(high)))
-    share = np.clip(share, 0.0, 1.0)[:, None]
-    return centre + share * (maximisers - centre)
+    return np.asarray(centre + np.clip(share, 0.0, 1.0)[:, None] * (maximisers - centre))

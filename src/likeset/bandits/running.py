@@ -1,0 +1,143 @@
+r"""Running intersection: the best bounds of every arm's score so far, with no more solving than needed.
+
+    ceiling_i(t) = min over rounds s <= t of  max { sign x_i'theta : theta in C_s }
+    floor_i(t)   = max over rounds s <= t of  min { sign x_i'theta : theta in C_s }
+
+The true theta is in every C_s at once with probability 1 - alpha, so ceilings and floors bound all arms at all times at
+once. A floor above its ceiling means that no parameter was plausible in every round: the model is refuted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likeset.bandits import witnesses
+from likeset.bandits.protocols import Array
+from likeset.bandits.rewards import Reward
+from likeset.bandits.ties import tie_width
+from likeset.errors import EmptySetError
+
+Slots = NDArray[np.intp]
+
+_MOST_REMEMBERED = 65_536  # arms of changing sets; beyond it the past is forgotten, which only widens bounds
+
+
+def score_uppers(current: Any, reward: Reward, rows: Array) -> Array:
+    """Upper bounds of the scores over one set."""
+    return np.asarray(current.upper(rows) if reward.increasing else -current.lower(rows))
+
+
+def score_lowers(current: Any, reward: Reward, rows: Array) -> Array:
+    """Lower bounds of the scores over one set."""
+    return np.asarray(current.lower(rows) if reward.increasing else -current.upper(rows))
+
+
+class RunningBounds:
+    """Ceilings and floors of a table of arms that may grow, one slot per distinct arm.
+
+    solves   number of extrema computed so far
+    """
+
+    def __init__(self, space: Any, alpha: float, reward: Reward) -> None:
+        self.space, self.alpha, self.reward = space, alpha, reward
+        self.solves = 0
+        self.ceiling, self.floor = np.zeros(0), np.zeros(0)
+        self._witness = np.zeros((0, witnesses.parameter_size(space)))
+        self._slot_of: dict[bytes, int] = {}
+        self._last_rows: Array | None = None
+        self._last_slots: Slots = np.zeros(0, dtype=np.intp)
+
+    def slots(self, rows: Array) -> Slots:
+        """Where the rows are kept; new ones get a slot with an infinite ceiling."""
+        if self._last_rows is rows:
+            return self._last_slots
+        if len(self._slot_of) + len(rows) > _MOST_REMEMBERED:
+            self._forget()
+        slots = np.array([self._slot_of.setdefault(row.tobytes(), len(self._slot_of)) for row in rows], dtype=np.intp)
+        new = len(self._slot_of) - len(self.ceiling)
+        if new > 0:
+            self.ceiling = np.append(self.ceiling, np.full(new, np.inf))
+            self.floor = np.append(self.floor, np.full(new, -np.inf))
+            self._witness = np.vstack([self._witness, np.zeros((new, self._witness.shape[1]))])
+        self._last_rows, self._last_slots = rows, slots
+        return slots
+
+    def ceilings(self, current: Any, rows: Array, lazy: bool, floor_of: int | None = None) -> Array:
+        """Ceilings of the rows after this round.
+
+        ``lazy`` skips arms whose witness is still plausible. ``floor_of``, for a table that stays the same, names an
+        arm whose floor is raised as well; arms with a ceiling below any floor can never win again and are skipped, too.
+        """
+        slots = self.slots(rows)
+        if not lazy or not witnesses.can_witness(self.space, current):
+            self.solves += len(rows)
+            np.minimum.at(self.ceiling, slots, score_uppers(current, self.reward, rows))
+            if floor_of is not None:
+                self.floors(current, rows, [floor_of])
+            return np.asarray(self.ceiling[slots])
+        ceilings = self.ceiling[slots]
+        stale = np.ones(len(rows), dtype=bool)
+        if floor_of is not None:
+            stale = ~(ceilings < self.floor[slots].max() - 4 * tie_width(ceilings))
+        known = stale & np.isfinite(ceilings)
+        plausible = self._witness[:0]
+        if known.any():
+            kept = self._witness[slots[known]]
+            alive = witnesses.survivors(current, self.alpha, kept)
+            stale[known], plausible = ~alive, kept[alive]
+        if stale.any():
+            self._solve(current, rows, slots, np.flatnonzero(stale), plausible, floor_of)
+        return np.asarray(self.ceiling[slots])
+
+    def floors(self, current: Any, rows: Array, which: Any = slice(None)) -> Array:
+        """Floors of the rows ``which`` after this round."""
+        slots = self.slots(rows)[which]
+        self.solves += len(slots)
+        np.maximum.at(self.floor, slots, score_lowers(current, self.reward, rows[which]))
+        self._refuse_crossing(slots)
+        return np.asarray(self.floor[slots])
+
+    def intervals(self, current: Any, rows: Array, which: Any = slice(None)) -> tuple[Array, Array]:
+        """(floors, ceilings) of the rows ``which`` after this round."""
+        slots = self.slots(rows)[which]
+        self.solves += 2 * len(slots)
+        low, high = self.reward.score_bounds(*current.interval(rows[which]))
+        np.maximum.at(self.floor, slots, low)
+        np.minimum.at(self.ceiling, slots, high)
+        self._refuse_crossing(slots)
+        return np.asarray(self.floor[slots]), np.asarray(self.ceiling[slots])
+
+    def _refuse_crossing(self, slots: Slots) -> None:
+        low, high = self.floor[slots], self.ceiling[slots]
+        if (low > high + 4 * tie_width(np.concatenate([low, high]))).any():
+            raise EmptySetError(self.alpha)
+
+    def _solve(
+        self, current: Any, rows: Array, slots: Slots, stale: Slots, plausible: Array, floor_of: int | None
+    ) -> None:
+        """Ceilings and witnesses of the stale rows, and the floor of one, in one call of the solver."""
+        asked = stale if floor_of is None else np.append(stale, floor_of)
+        signs = np.full(len(asked), self.reward.sign)
+        signs[len(stale) :] *= -1.0
+        found = current.support(rows[asked], sign=signs)
+        self.solves += len(asked)
+        n, solved = len(stale), slots[stale]
+        np.minimum.at(self.ceiling, solved, found.upper[:n])
+        if floor_of is not None:
+            self.floor[slots[floor_of]] = max(self.floor[slots[floor_of]], -found.upper[n])
+            self._refuse_crossing(slots[[floor_of]])
+        finite = np.isfinite(self.ceiling[solved])
+        if finite.any():
+            solved = solved[finite]
+            inside = np.concatenate([plausible, found.maximisers[:n][finite]])
+            self._witness[solved] = witnesses.place_witnesses(
+                self.space, self.reward.sign, rows[stale][finite], inside, self.ceiling[solved]
+            )
+
+    def _forget(self) -> None:
+        self._slot_of = {}
+        self.ceiling, self.floor, self._witness = np.zeros(0), np.zeros(0), self._witness[:0]
+        self._last_rows = None

@@ -1,0 +1,21 @@
+"""Ties: bounds that differ by less than their rounding are equal, and a documented rule decides."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likeset.bandits.protocols import Array
+
+TIE = 1e-6  # relative: bounds closer than this are ties (they are rounded outward by less)
+
+
+def tie_width(scores: Array) -> float:
+    """Differences of scores that mean nothing."""
+    finite = scores[np.isfinite(scores)]
+    return TIE * float(np.abs(finite).max()) if len(finite) else 0.0
+
+
+def highest(scores: Array, rng: np.random.Generator | None) -> int:
+    """The index of the highest score; among ties the lowest index, or a random one if there is a generator."""
+    tied = np.flatnonzero(scores >= scores.max() - tie_width(scores))
+    return int(tied[0] if rng is None else rng.choice(tied))
