@@ -66,7 +66,7 @@ def _run_band(cell: Cell) -> Rows:
     methods = methods_for(problem.family, problem.space)
     alpha = cell.number("alpha")
     collector = methods[BAND_COLLECTOR].build(problem.family, problem.space, alpha)
-    data = play(problem, collector, cell.count("rounds"), cell.rng())
+    data = play(problem, collector, cell.count("rounds"), cell.rng(), cell.rng("ties"))
     sequence = methods[cell.method].build(problem.family, problem.space, alpha)
     counts = np.zeros(len(problem.arms))
     sums = np.zeros(len(problem.arms))
@@ -128,11 +128,12 @@ def _draw_band(axis: Any, table: Table) -> None:
         found.values(),
         found.keys(),
         fontsize=7,
-        ncols=6,
+        ncols=3,
         loc="upper center",
         bbox_to_anchor=(0.5, -0.08),
         frameon=False,
     )
+    axis.set_ylim(-2 * BOUND, 2 * BOUND)
     axis.set_title(f"Gaussian likelihood in an RKHS, {BAND_ROUNDS} optimistic queries", fontsize=9)
 
 

@@ -7,6 +7,9 @@ a_t = min(1, 1/R_t(theta*)). The other sets are built at every alpha of a grid f
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from likeset.bandits.environments import Environment
 from likeset.experiments.cells import Cell, Rows
 from likeset.experiments.drawing import canvas, line_style, save, shared_legend
 from likeset.experiments.figures import Figure, Scale
-from likeset.experiments.methods import LIKELIHOOD_RATIO, Method, methods_for, sorted_methods
+from likeset.experiments.methods import LIKELIHOOD_RATIO, Method, methods_for, of_the_paper, sorted_methods
 from likeset.experiments.play import play
 from likeset.experiments.tables import Table
 from likeset.families import Gaussian
@@ -47,8 +50,7 @@ def plan(scale: Scale) -> list[Cell]:
             "fig3", panel, method, block, {**settings, "runs": size}, cost=size * (0.05 if "bandit" in panel else 0.03)
         )
         for panel in PANELS
-        for problem in [_problem(panel, np.random.default_rng(0))]
-        for method in methods_for(problem.family, problem.space)
+        for method in _methods(panel)
         for block, size in enumerate(_blocks(runs))
     ]
 
@@ -56,16 +58,16 @@ def plan(scale: Scale) -> list[Cell]:
 def run(cell: Cell) -> Rows:
     """A block of runs: the critical level of theta* at the end, and the smallest over all rounds."""
     rows: Rows = {name: [] for name in ("provable", "run", "alpha_final", "alpha_anytime")}
+    method = _methods(cell.problem)[cell.method]
     for i in range(cell.count("runs")):
-        rng = cell.rng(f"run {i}")
+        rng, ties = cell.rng(f"run {i}"), cell.rng(f"ties {i}")
         problem = _problem(cell.problem, rng)
-        method = methods_for(problem.family, problem.space)[cell.method]
         if PANELS[cell.problem][0] == "iid":
             arms = rng.integers(0, len(problem.arms), size=ROUNDS)
             y = problem.family.sample(problem.z[arms], rng)
         else:
             sequence = method.build(problem.family, problem.space, ALPHA)
-            played = play(problem, sequence, ROUNDS, rng)
+            played = play(problem, sequence, ROUNDS, rng, ties)
             arms, y = played.arm, played.y
         levels = critical_levels(method, problem, arms, y)
         values = (method.provable, cell.repeat * _RUNS_PER_CELL + i, levels[-1], min(levels))
@@ -78,33 +80,52 @@ def critical_levels(method: Method, problem: Environment, arms: Any, y: Array) -
     """a_t for t = 1, ..., T; for sets other than likelihood ratios the largest level of the grid that covers."""
     if method.name in LIKELIHOOD_RATIO:
         sequence = method.build(problem.family, problem.space, ALPHA)
-        return [float(np.exp(-max(0.0, s.log_ratio(problem.theta)))) for s in _sets(sequence, problem, arms, y)]
-    covered = np.array(
-        [
-            [bool(s.contains(problem.theta)) for s in _sets(sequence, problem, arms, y)]
-            for sequence in (method.build(problem.family, problem.space, float(level)) for level in LEVELS)
-        ]
-    )
-    return [float(np.max(np.where(column, LEVELS, 0.0))) for column in covered.T]
+        return [float(np.exp(-max(0.0, s().log_ratio(problem.theta)))) for s in _sets(sequence, problem, arms, y)]
+    sequences = [method.build(problem.family, problem.space, float(level)) for level in LEVELS]
+    everywhere = zip(*(_sets(sequence, problem, arms, y) for sequence in sequences), strict=True)
+    return [_largest_covering(sets, problem.theta) for sets in everywhere]
 
 
-def _sets(sequence: Any, problem: Environment, arms: Any, y: Array) -> Any:
+def _largest_covering(sets: Sequence[Any], theta: Array) -> float:
+    """The largest level whose set contains theta, 0 if none does: bisection, because the sets are nested."""
+    covering = bisect_left(sets, True, key=lambda s: not s().contains(theta))
+    return float(LEVELS[covering - 1]) if covering else 0.0
+
+
+def _sets(sequence: Any, problem: Environment, arms: Any, y: Array) -> Iterator[Callable[[], Any]]:
+    """The set after every observation, made only when it is called for."""
     for arm, outcome in zip(arms, y, strict=True):
         sequence.update(problem.arms[arm], outcome)
-        yield sequence.set
+        yield lambda: sequence.set
+
+
+@cache
+def _space() -> RKHS:
+    return RKHS(RBF(0.06), BOUND, domain=np.linspace(0.0, 1.2, 64))
+
+
+@cache
+def _features() -> Array:
+    """Features of the grid as rows: their inner products are the kernel, so norm-one vectors are norm-one functions."""
+    domain = _space().domain
+    assert domain is not None
+    eigenvalues, vectors = np.linalg.eigh(_space().gram(domain, domain))
+    return np.asarray(vectors * np.sqrt(np.maximum(eigenvalues, 0.0)))
 
 
 def _problem(panel: str, rng: np.random.Generator) -> Environment:
     """The model of Fig. 2a with a truth of norm one (uniform on the sphere of the grid's features) or zero."""
     _, kind, sigma = PANELS[panel]
-    space = RKHS(RBF(0.06), BOUND, domain=np.linspace(0.0, 1.2, 64))
-    truth = np.zeros(64)
-    if kind == "random":
-        eigenvalues, vectors = np.linalg.eigh(space.gram(space.domain, space.domain))  # type: ignore[arg-type]
-        direction = rng.normal(size=64)
-        direction /= np.linalg.norm(direction)
-        truth = vectors @ (np.sqrt(np.maximum(eigenvalues, 0.0)) * direction)
-    return Environment(panel, Gaussian(sigma), space, space.domain, truth, truth)  # type: ignore[arg-type]
+    direction = rng.normal(size=64)
+    truth = _features() @ direction / np.linalg.norm(direction) if kind == "random" else np.zeros(64)
+    domain = _space().domain
+    assert domain is not None
+    return Environment(panel, Gaussian(sigma), _space(), domain, truth, truth)
+
+
+def _methods(panel: str) -> dict[str, Method]:
+    found = methods_for(Gaussian(PANELS[panel][2]), _space())
+    return {name: method for name, method in found.items() if of_the_paper(name)}
 
 
 def _blocks(runs: int) -> list[int]:
@@ -124,8 +145,7 @@ def _draw(table: Table, column: str, label: str, stem: Path) -> Path:
     figure, axes = canvas(4, 2, 8.0, 11.5)
     for axis, (panel, (design, truth, sigma)) in zip(axes.flat, PANELS.items(), strict=True):
         part = table.where(problem=panel)
-        problem = _problem(panel, np.random.default_rng(0))
-        methods = methods_for(problem.family, problem.space)
+        methods = _methods(panel)
         axis.plot([0, 1], [0, 1], color="0.8", linewidth=4, zorder=1)
         for number, name in enumerate(sorted_methods(part.distinct("method"))):
             critical = part.where(method=name)[column].astype(float)

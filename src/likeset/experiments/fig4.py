@@ -9,7 +9,7 @@ from likeset.experiments.cells import Cell, Rows
 from likeset.experiments.drawing import canvas, draw_regret, save, shared_legend
 from likeset.experiments.fig2 import ALPHA, REPEATS, ROUNDS
 from likeset.experiments.figures import Figure, Scale
-from likeset.experiments.methods import Method, methods_for
+from likeset.experiments.methods import Method, methods_for, newer, of_the_paper
 from likeset.experiments.play import bandit_rows
 from likeset.experiments.tables import Table
 
@@ -42,12 +42,16 @@ def _methods(problem: str) -> dict[str, Method]:
 
 
 def draw(table: Table, folder: Path) -> list[Path]:
-    """Two panels, medians over repeats."""
-    figure, axes = canvas(1, 2, 10.5, 4.8)
-    for axis, (problem, title) in zip(axes.flat, TITLES.items(), strict=True):
-        draw_regret(axis, table.where(problem=problem), _methods(problem), title)
-    shared_legend(figure, axes, 5)
-    return [save(figure, folder / "fig4")]
+    """Two panels, medians over repeats; and the same for the sets that the paper does not compare with."""
+    stems = []
+    for suffix, belongs in (("", of_the_paper), ("-newer", newer)):
+        figure, axes = canvas(1, 2, 10.5, 4.8)
+        for axis, (problem, title) in zip(axes.flat, TITLES.items(), strict=True):
+            methods = {name: method for name, method in _methods(problem).items() if belongs(name)}
+            draw_regret(axis, table.where(problem=problem), methods, title)
+        shared_legend(figure, axes, 5)
+        stems.append(save(figure, folder / f"fig4{suffix}"))
+    return stems
 
 
 FIGURE = Figure(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from likeset.comparison import (
+    COMPARISONS,
     AbbasiYadkori,
     Heuristic,
     LaplaceApproximation,
@@ -115,6 +116,16 @@ def methods_for(family: Family, space: Space) -> dict[str, Method]:
     return LIKELIHOOD_RATIO | {method.name: method for method in competing(family, space)}
 
 
+def of_the_paper(name: str) -> bool:
+    """Whether a method is in the paper's figures, or is one of ours; the others have a picture of their own."""
+    return name in LIKELIHOOD_RATIO or name in RIVALS or name in HEURISTICS
+
+
+def newer(name: str) -> bool:
+    """Whether a method belongs to the second picture: the sets that the paper does not compare with, beside ours."""
+    return not of_the_paper(name) or name in ("default", "lr-mixture", "lr-plug-in")
+
+
 def label_of(name: str) -> str:
     """The name for people."""
     return LIKELIHOOD_RATIO[name].label if name in LIKELIHOOD_RATIO else name
@@ -138,11 +149,7 @@ _AT_PAPER_PENALTY: dict[str, Callable[[Any, Space, float], Any]] = {
 def _competing(name: str) -> Builder:
     if name in _AT_PAPER_PENALTY:
         return _AT_PAPER_PENALTY[name]
-
-    def build(family: Family, space: Space, alpha: float) -> Any:
-        return applicable(family, space, alpha)[name]
-
-    return build
+    return next(cls.for_model for cls in COMPARISONS if cls.name == name)
 
 
 def _style(name: str) -> tuple[str, str]:

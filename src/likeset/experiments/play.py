@@ -12,12 +12,15 @@ from likeset.experiments.cells import Cell, Rows
 from likeset.experiments.methods import methods_for
 
 
-def play(environment: Environment, sequence: Any, rounds: int, rng: np.random.Generator) -> Trace:
+def play(
+    environment: Environment, sequence: Any, rounds: int, rng: np.random.Generator, ties: np.random.Generator
+) -> Trace:
     """Plain UCB: the bound of the current set only, no running intersection, which heuristic sets do not survive.
 
+    Ties are broken at random: at the start many arms share the bound B, and the order of the grid must not decide.
     When a set is empty, arms are played at random from then on, and the rows say so.
     """
-    policy = UCB(sequence, environment.arms, reward=environment.reward, running_intersection=False)
+    policy = UCB(sequence, environment.arms, reward=environment.reward, running_intersection=False, rng=ties)
     return simulate(policy, environment, rounds, rng, on_empty="explore")
 
 
@@ -25,7 +28,7 @@ def bandit_rows(cell: Cell, environment: Environment) -> Rows:
     """The rows of a cell that is one bandit run: regret so far, truth in the set, set empty, for every round."""
     method = methods_for(environment.family, environment.space)[cell.method]
     sequence = method.build(environment.family, environment.space, cell.number("alpha"))
-    trace = play(environment, sequence, cell.count("rounds"), cell.rng())
+    trace = play(environment, sequence, cell.count("rounds"), cell.rng(), cell.rng("ties"))
     return {
         "provable": [method.provable] * len(trace),
         "t": list(range(1, len(trace) + 1)),
