@@ -25,7 +25,7 @@ console = Console()
 app.command()(reproduce)
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _version_option(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
 ) -> None:

@@ -109,7 +109,7 @@ def on_processes(jobs: int) -> Executor:
     return execute
 
 
-def on_dask(address: str) -> Executor:
+def on_dask(address: str, timeout: float = 10.0) -> Executor:
     """On a dask.distributed cluster, e.g. ``tcp://127.0.0.1:8786``; likeset must be installed on its workers."""
     try:
         distributed: Any = import_module("distributed")
@@ -118,7 +118,7 @@ def on_dask(address: str) -> Executor:
             "dask", address, "needs the package distributed", 'pip install "likeset[cluster]"'
         ) from error
     try:
-        client = distributed.Client(address, timeout=10)
+        client = distributed.Client(address, timeout=timeout)
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise InvalidArgumentError(
             "dask", address, f"is not a scheduler that answers ({error})", "start one with `dask scheduler`"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -27,8 +28,8 @@ class Store:
 
     def path(self, cell: Cell) -> Path:
         """Where the rows of a cell are kept."""
-        name = f"{cell.problem}--{cell.method}--{cell.repeat:03d}--{cell.digest[:16]}.json"
-        return self.folder / cell.figure / name
+        method = re.sub(r"[^A-Za-z0-9.]+", "-", cell.method).strip("-")
+        return self.folder / cell.figure / f"{cell.problem}--{method}--{cell.repeat:03d}--{cell.digest[:16]}.json"
 
     def load(self, cell: Cell) -> Rows | None:
         """The rows of a finished cell, None for one that was not run; FileFormatError if its file is damaged."""
