@@ -1,4 +1,4 @@
-"""Command line: ``python -m benchmarks [--only support growth start bulk rkhs] [--quick] [--out FILE]``."""
+"""Command line: ``python -m benchmarks [--only support growth start bulk rkhs bandits] [--quick] [--out FILE]``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,16 @@ from rich.console import Console
 from rich.progress import Progress
 
 import likeset
-from benchmarks import bulk, growth, rkhs, start, support
+from benchmarks import bandits, bulk, growth, rkhs, start, support
 
-BENCHMARKS = {"support": support.run, "growth": growth.run, "start": start.run, "bulk": bulk.run, "rkhs": rkhs.run}
+BENCHMARKS = {
+    "support": support.run,
+    "growth": growth.run,
+    "start": start.run,
+    "bulk": bulk.run,
+    "rkhs": rkhs.run,
+    "bandits": bandits.run,
+}
 
 
 def main() -> None:

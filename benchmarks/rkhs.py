@@ -63,7 +63,7 @@ def played(name: str) -> tuple[ls.ConfidenceSequence, np.random.Generator]:
     """The state after ROUNDS optimistic queries."""
     family, z, _ = FAMILIES[name]
     rng = np.random.default_rng(0)
-    sequence = ls.ConfidenceSequence(family, ls.RKHS(RBF(0.06), BOUND, domain=DOMAIN), ALPHA)
+    sequence = ls.ConfidenceSequence(family, ls.RKHS(RBF(0.06), BOUND, domain=DOMAIN), ALPHA, windows=None)
     for _ in range(ROUNDS):
         best = int(np.argmax(sequence.set.upper(DOMAIN)))
         sequence.update(DOMAIN[best], family.sample(z[best : best + 1], rng))

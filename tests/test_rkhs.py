@@ -45,7 +45,7 @@ def filled(family, kernel, bound=2.0, n=30, seed=0, domain=GRID, alpha=0.1, **pi
     rng = np.random.default_rng(seed)
     values = random_function(kernel, space.domain, bound, rng)
     index = rng.integers(len(space.domain), size=n)
-    sequence = ls.ConfidenceSequence(family, space, alpha, **pieces)
+    sequence = ls.ConfidenceSequence(family, space, alpha, **{"windows": None, **pieces})
     sequence.update(space.domain[index], family.sample(values[index], rng))
     return sequence, values
 
@@ -160,7 +160,7 @@ def test_bands_with_and_without_a_domain_agree(family):
     y = family.sample(np.sin(5 * x), rng)
     bands = []
     for domain in (GRID, None):
-        sequence = ls.ConfidenceSequence(family, ls.RKHS(kernel, 2.0, domain=domain), 0.1)
+        sequence = ls.ConfidenceSequence(family, ls.RKHS(kernel, 2.0, domain=domain), 0.1, windows=None)
         sequence.update(x, y)
         bands.append(sequence.set.interval(GRID))
     np.testing.assert_allclose(bands[0], bands[1], rtol=1e-5, atol=1e-6)
@@ -353,7 +353,7 @@ def test_bands_cover_functions_from_the_ball(family):
     for run in range(runs):
         rng = np.random.default_rng([9, run])
         values = random_function(kernel, space.domain, 2.0, rng)
-        sequence = ls.ConfidenceSequence(family, space, alpha)
+        sequence = ls.ConfidenceSequence(family, space, alpha, windows=None)
         for _ in range(15):
             place = int(np.argmax(sequence.set.upper(GRID)))
             sequence.update(GRID[place], family.sample(values[place : place + 1], rng))

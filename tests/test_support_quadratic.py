@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likeset.support import quadratic
-from likeset.support.pencil import pencil
+from likeset.support.eigen import SMALL, eigen
+from likeset.support.pencil import EPS, pencil
 from likeset.support.terms import Array, Curve, CurveTerms, LevelSet
 from reference import (
     REGIMES,
@@ -257,3 +258,45 @@ def test_rejects_other_terms() -> None:
     level_set = instance(np.random.default_rng(22), "laplace", 5, 2)
     with pytest.raises(TypeError, match="CurveTerms"):
         quadratic.prepare(level_set)
+
+
+@pytest.mark.parametrize("shape", ((24, 6), (3, 8)))  # in the second the kernel works in the span of X
+@pytest.mark.parametrize("radius", (inf, 1.5))
+def test_lengths_outside_are_one_more_coordinate(shape: tuple[int, int], radius: float) -> None:
+    rng = np.random.default_rng(23)
+    level_set = replace(instance(rng, "gaussian", *shape), radius=radius)
+    prepared = quadratic.prepare(level_set)
+    A, outside = rng.standard_normal((40, shape[1])), np.abs(rng.standard_normal(40))
+    outside[:10] = 0.0
+    padded = replace(level_set, X=np.column_stack([level_set.X, np.zeros(shape[0])]))
+    expected = quadratic.prepare(padded).solve(np.column_stack([A, outside]))
+    solution = prepared.solve(A, outside=outside)
+    np.testing.assert_allclose(solution.upper, expected.upper, rtol=1e-7)
+    assert np.array_equal(prepared.bounds(A, outside), solution.upper)
+    finite = np.isfinite(solution.upper)
+    assert finite.any() or (radius == inf and shape[0] < shape[1])
+    assert violation(padded, solution.points[finite]).max(initial=0.0) < 1e-13
+    attained = np.sum(np.column_stack([A, outside]) * solution.points, axis=1)
+    np.testing.assert_allclose(attained[finite], solution.values[finite], rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", (0, 1, 2, 3, 12, 30, SMALL, SMALL + 1))
+def test_eigenvectors_of_small_matrices(n: int) -> None:
+    """Against LAPACK, in units of eps |H|; with repeated, zero and widely spread eigenvalues."""
+    rng = np.random.default_rng(24)
+    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    spectra = (
+        rng.uniform(0, 1, n),
+        10.0 ** rng.uniform(-16, 0, n),
+        np.repeat(rng.uniform(0, 1, n), 3)[:n],
+        np.zeros(n),
+    )
+    matrices = [(Q * spectrum) @ Q.T for spectrum in spectra] + [np.ones((n, n)), np.diag(rng.uniform(-1, 1, n))]
+    for H in matrices:
+        for scale in (1.0, 1e-90, 1e90):
+            values, vectors = eigen(scale * (H + H.T))
+            allowed = 40 * EPS * max(n, 1) * np.abs(values).max(initial=0.0)
+            assert np.all(np.diff(values) >= 0)
+            np.testing.assert_allclose(values, np.linalg.eigvalsh(scale * (H + H.T)), rtol=0, atol=allowed)
+            np.testing.assert_allclose((vectors * values) @ vectors.T, scale * (H + H.T), rtol=0, atol=allowed)
+            np.testing.assert_allclose(vectors.T @ vectors, np.eye(n), rtol=0, atol=40 * EPS * max(n, 1))

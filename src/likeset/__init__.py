@@ -36,6 +36,7 @@ from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet, Support
 from likeset.spaces import RKHS, Embedded, Linear
 from likeset.weights import BiasWeighting, Unweighted
+from likeset.windows import Windows
 
 __version__ = "0.1.0"
 
@@ -78,6 +79,7 @@ __all__ = [
     "Unweighted",
     "Weibull",
     "comparison",
+    "Windows",
     "environments",
     "load",
     "simulate",

@@ -1,10 +1,11 @@
 r"""Saving and loading a sequence: a zip file with a JSON header and plain arrays. Not pickle; see docs/file-format.md.
 
-    header.json            format name and version; alpha; family, space, predictor and weighting by name and settings
+    header.json            format name and version; alpha; name, settings of family, space, predictor, weighting, windows
     ledger/*.npy           every observation, its weight and its forecast's log-density, and their merged sums
     basis/*.npy            the orthonormal basis of the span
     forecaster/*.npy       the running predictor (warm starts, beliefs, shares)
     weigher/*.npy          the running weighting
+    windows/*.npy          which window every covariate belongs to
 
 Settings name classes found in the package's own lists (``FAMILIES``, ``SPACES``, ``PREDICTORS``, ``WEIGHTINGS``); a
 piece of the user's own cannot be rebuilt from a file and must be passed to ``load`` again.
@@ -30,14 +31,16 @@ from likeset.predictors import PREDICTORS, Aggregate, Fixed
 from likeset.spaces import SPACES, Embedded
 from likeset.support.terms import Array
 from likeset.weights import WEIGHTINGS
+from likeset.windows import WINDOWS
 
 if TYPE_CHECKING:
     from likeset.sequence import ConfidenceSequence
 
 FORMAT = "likeset sequence"
-VERSION = 1
-_GROUPS = ("ledger", "basis", "forecaster", "weigher")
-_CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (*FAMILIES, *SPACES, *PREDICTORS, *WEIGHTINGS)}
+VERSION = 2
+READABLE_VERSIONS = (1, 2)  # 1 knew no windows: a joint set
+_GROUPS = ("ledger", "basis", "forecaster", "weigher", "windows")
+_CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (*FAMILIES, *SPACES, *PREDICTORS, *WEIGHTINGS, *WINDOWS)}
 
 
 def save(sequence: ConfidenceSequence, path: str | PathLike[str]) -> None:
@@ -48,6 +51,7 @@ def save(sequence: ConfidenceSequence, path: str | PathLike[str]) -> None:
         "basis": running.basis.state(),
         "forecaster": _state_of(running.forecaster),
         "weigher": _state_of(running.weigher),
+        "windows": {} if running.membership is None else running.membership.state(),
     }
     header = {
         "format": FORMAT,
@@ -57,6 +61,7 @@ def save(sequence: ConfidenceSequence, path: str | PathLike[str]) -> None:
         "space": describe(sequence.space),
         "predictor": describe(sequence.predictor),
         "weighting": describe(sequence.weighting),
+        "windows": None if sequence.windows is None else describe(sequence.windows),
         "n_observations": sequence.n_observations,
         "arrays": [f"{group}/{name}" for group, state in groups.items() for name in state],
     }
@@ -97,8 +102,9 @@ def load(
     try:
         given = {"family": family, "space": space, "predictor": predictor, "weighting": weighting}
         pieces = {role: _piece(role, header[role], own) for role, own in given.items()}
+        windows = None if header.get("windows") is None else _piece("windows", header["windows"], None)
         sequence = ConfidenceSequence(
-            pieces["family"], pieces["space"], header["alpha"], pieces["predictor"], pieces["weighting"]
+            pieces["family"], pieces["space"], header["alpha"], pieces["predictor"], pieces["weighting"], windows
         )
         running = sequence._running
         _check_ledger(groups["ledger"], header["n_observations"], sequence)
@@ -106,6 +112,10 @@ def load(
         running.basis = sequence.space.restore(groups["basis"])
         if running.ledger.merged.dimension > running.basis.dimension:
             raise ValueError("the basis is smaller than the ledger's coordinates")
+        if running.membership is not None:
+            running.membership = running.membership.restored(groups["windows"])
+            if running.membership.masks.shape[1] != running.ledger.merged.count:
+                raise ValueError("the windows do not fit the covariates")
         own_pieces: dict[str, Any] = {"forecaster": running.forecaster, "weigher": running.weigher}
         for role, running_piece in own_pieces.items():
             if _has_state(running_piece):
@@ -203,10 +213,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Array]]]:
             header = json.loads(archive.read("header.json"))
             if not isinstance(header, dict) or header.get("format") != FORMAT:
                 raise FileFormatError(f"{path} is not a saved likeset sequence; pass a file written by save().")
-            if header.get("version") != VERSION:
+            if header.get("version") not in READABLE_VERSIONS:
                 raise FileFormatError(
-                    f"{path} has format version {header.get('version')}, and this likeset reads version {VERSION}; "
-                    "install the release that wrote it, or a newer one."
+                    f"{path} has format version {header.get('version')}, and this likeset reads versions "
+                    f"{READABLE_VERSIONS}; install the release that wrote it, or a newer one."
                 )
             groups: dict[str, dict[str, Array]] = {group: {} for group in _GROUPS}
             for entry in header["arrays"]:

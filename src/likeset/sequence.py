@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from likeset.predictors.aggregate import started
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Basis, Embedded, Space
 from likeset.weights import WEIGHTINGS, Unweighted, Weigher, Weighting
+from likeset.windows import WINDOWS, AnyWindows, Membership, automatic_windows
 
 _LIKELIHOOD_REACH = 6.0  # |z| up to which a foreign forecast's total probability is looked at
 
@@ -42,6 +43,7 @@ class Running:
     basis: Basis
     forecaster: Forecaster
     weigher: Weigher
+    membership: Membership | None
 
 
 class ConfidenceSequence:
@@ -60,6 +62,9 @@ class ConfidenceSequence:
     predictor  supplies q_s; ``None`` is the hyper-mixture :class:`~likeset.Mixture`, the tightest provable choice here;
                any object with ``forecast(phi)`` and ``observe(phi, y)`` will do
     weighting  supplies w_s in [0, 1]; ``None`` is w = 1
+    windows    windows of covariates whose ratios are averaged, see :class:`~likeset.Windows`; ``None`` is one joint set
+               of all data; ``"auto"`` is ``Windows.covering(space)`` for function spaces with a finite domain, where it
+               is much the tightest, and otherwise the joint set, until :meth:`expect` says what will be asked
 
     >>> import likeset as ls
     >>> seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(dim=2, bound=2.0), alpha=0.05)
@@ -80,6 +85,7 @@ class ConfidenceSequence:
         alpha: float = 0.05,
         predictor: Predictor | Forecaster | None = None,
         weighting: Weighting | Weigher | None = None,
+        windows: AnyWindows | Literal["auto"] | None = "auto",
     ) -> None:
         if isinstance(family, type) or not isinstance(family, Family):
             raise InvalidArgumentError("family", family, "is not a family", "pass e.g. Poisson() or CustomFamily(...)")
@@ -104,12 +110,15 @@ class ConfidenceSequence:
                 "is not a weighting",
                 "pass e.g. BiasWeighting() or an object with weight and observe",
             )
+        self.windows = _chosen_windows(windows, space)
+        self._windows_are_automatic = isinstance(windows, str)
         basis = space.start()
         self._running = Running(
             ledger=Ledger(family, space.covariate_shape),
             basis=basis,
             forecaster=started(self.predictor, family, space),
             weigher=self.weighting.start(family, space) if isinstance(self.weighting, Weighting) else self.weighting,
+            membership=None if self.windows is None else self.windows.start(space),
         )
         self._trusted = _cannot_fail(self.predictor) and _cannot_fail(self.weighting)
         self._set: LikelihoodSet | None = None
@@ -117,7 +126,7 @@ class ConfidenceSequence:
     def __repr__(self) -> str:
         return (
             f"ConfidenceSequence({self.family!r}, {self.space!r}, alpha={self.alpha:g}, predictor={self.predictor!r}, "
-            f"weighting={self.weighting!r}) with {self.n_observations} observations"
+            f"weighting={self.weighting!r}, windows={self.windows!r}) with {self.n_observations} observations"
         )
 
     @property
@@ -140,6 +149,21 @@ class ConfidenceSequence:
         """The record of every observation, weight and forecast; read only."""
         return self._running.ledger
 
+    def expect(self, arms: Any) -> None:
+        """Say, before the first observation, which covariates will be asked about.
+
+        With ``windows="auto"`` in a linear model the sequence then takes windows around these arms: tighter bounds for
+        them, and as valid, since arms known beforehand do not depend on any y. Otherwise nothing changes.
+        """
+        if self.n_observations:
+            raise InvalidArgumentError(
+                "arms", arms, f"come after {self.n_observations} observations", "call expect before the first update"
+            )
+        if self._windows_are_automatic:
+            self.windows = automatic_windows(self.space, self.space.covariates(arms, "arms"))
+            self._running.membership = None if self.windows is None else self.windows.start(self.space)
+            self._set = None
+
     def update(self, x: Any, y: Any) -> None:
         """Record one observation, or a batch in order (rows of x, entries of y); survival y: (time, event) pairs.
 
@@ -160,11 +184,11 @@ class ConfidenceSequence:
     def set(self) -> LikelihoodSet:
         """The confidence set of what has been seen: an immutable snapshot."""
         if self._set is None:
-            ledger = self._running.ledger
+            ledger, membership = self._running.ledger, self._running.membership
             coordinates, terms = ledger.merged.snapshot()
             self._set = LikelihoodSet(
                 self.space, self._running.basis, coordinates, terms, ledger.gains.copy(), self.alpha,
-                self.family.convex, len(ledger),
+                self.family.convex, len(ledger), None if membership is None else membership.table,
             )  # fmt: skip
         return self._set
 
@@ -192,10 +216,11 @@ class ConfidenceSequence:
         """Algorithm 1, one step: embed, forecast, weigh; then, and only then, look at y."""
         ledger = running.ledger
         index = ledger.number(x)
-        basis = running.basis
+        basis, membership = running.basis, running.membership
         if index is None:
             index = ledger.merged.count
             basis = basis.including(x)
+            membership = None if membership is None else membership.including(x)
             coordinates = basis.coordinates(x[None, :])[0][0]
         else:
             coordinates = ledger.merged.coordinates[index]
@@ -206,7 +231,7 @@ class ConfidenceSequence:
         weight = self._checked_weight(running.weigher.weight(phi))
         log_q = self._checked_score(forecast, phi, y)
 
-        running.basis = basis
+        running.basis, running.membership = basis, membership
         ledger.append(phi, y, weight, log_q)
         running.forecaster.observe(phi, y)
         running.weigher.observe(phi, y)
@@ -280,6 +305,14 @@ class ConfidenceSequence:
         with np.errstate(over="ignore"):
             mass = float(np.sum(v * np.exp(values)))
         return np.inf if np.isnan(mass) else mass
+
+
+def _chosen_windows(windows: Any, space: Space) -> AnyWindows | None:
+    if windows is None or (isinstance(windows, WINDOWS) and windows.start(space)):
+        return windows
+    if isinstance(windows, str) and windows == "auto":
+        return automatic_windows(space)
+    raise InvalidArgumentError("windows", windows, "is no choice of windows", 'pass Windows(...), None or "auto"')
 
 
 def _is_density_of(forecast: Forecast, family: Family) -> bool:

@@ -2,13 +2,19 @@ r"""The confidence set: an immutable snapshot that answers questions about plaus
 
     C = { theta : |theta| <= B,  log R(theta) <= log(1/alpha) },     log R(theta) = sum_k [ gain_k + phi_k(x_k'theta) ]
 
-one term per distinct covariate x_k, phi_k convex, so C is convex and the extrema of x'theta over C are exact.
+one term per distinct covariate x_k, phi_k convex, so C is convex and the extrema of x'theta over C are exact. With
+windows of covariates W_1, W_2, ... and shares pi the log ratio is that of an average of ratios,
+
+    log R(theta) = log sum_j pi_j exp sum_{k in W_j} [ gain_k + phi_k(x_k'theta) ],
+
+and everything else stays as it is; one window of all covariates is the plain case.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf, log
 from typing import Any
 
 import numpy as np
@@ -21,9 +27,9 @@ from likeset.merged import with_columns
 from likeset.peaks import Peak, maximise_upper
 from likeset.spaces.base import Basis, Space
 from likeset.spaces.linear import Linear
-from likeset.support import PreparedSet
-from likeset.support.evaluate import reweighted, term_values
-from likeset.support.terms import Array, LevelSet, Solution, Terms
+from likeset.support import Ellipsoid, PreparedSet, is_quadratic
+from likeset.support.evaluate import log_sum_exp, reweighted, term_values, window_exponents
+from likeset.support.terms import Array, LevelSet, Solution, Terms, WindowedSet, WindowTable
 from likeset.support.threads import SingleThreadedBlas
 
 _ROUNDING = 64 * np.finfo(np.float64).eps
@@ -63,6 +69,7 @@ class LikelihoodSet:
         alpha: float,
         convex: bool,
         n_observations: int,
+        windows: WindowTable | None = None,
     ) -> None:
         self.space = space
         self.alpha = alpha
@@ -72,6 +79,8 @@ class LikelihoodSet:
         self._gains = gains
         self._terms = terms
         self._coordinates = with_columns(coordinates, basis.dimension)
+        self._windows = None if windows is None else _audible(windows, gains)
+        self._level = -log(alpha) - float(gains.sum())
 
     def __repr__(self) -> str:
         return f"<LikelihoodSet: alpha={self.alpha:g}, {self.n_observations} observations, {self.space!r}>"
@@ -80,7 +89,10 @@ class LikelihoodSet:
 
     def log_ratio(self, theta: Any) -> Any:
         """log R(theta): the evidence against theta, in nats. One number, or one per row of theta."""
-        return _like(theta, self.log_ratio_by_covariate(theta).sum(axis=1))
+        contributions = self.log_ratio_by_covariate(theta)
+        if self._windows is None:
+            return _like(theta, contributions.sum(axis=1))
+        return _like(theta, log_sum_exp(window_exponents(self._windows, contributions)))
 
     def log_ratio_by_covariate(self, theta: Any) -> Array:
         """The contributions gain_k + phi_k(x_k'theta) to log R(theta), shape (n, number of distinct covariates)."""
@@ -91,8 +103,13 @@ class LikelihoodSet:
         inside, norms = self._basis.parameters(theta)
         losses = self._losses(inside)
         # Gains and losses cancel: the rounding of their sum is that of the numbers it was made from.
-        slack = 4 * _ROUNDING * (np.abs(losses).sum(axis=1) + np.abs(self._gains).sum())
-        within = losses.sum(axis=1) <= self._level + slack
+        if self._windows is None:
+            slack = 4 * _ROUNDING * (np.abs(losses).sum(axis=1) + np.abs(self._gains).sum())
+            within = losses.sum(axis=1) <= self._level + slack
+        else:
+            sizes = window_exponents(self._windows, np.abs(losses) + np.abs(self._gains)).max(axis=1, initial=0.0)
+            ratio = log_sum_exp(window_exponents(self._windows, self._gains + losses))
+            within = ratio <= -log(self.alpha) + 4 * _ROUNDING * (1.0 + sizes)
         return _like(theta, within & (norms <= self.space.bound * (1 + _ROUNDING)))
 
     @property
@@ -107,18 +124,18 @@ class LikelihoodSet:
 
     def upper(self, X: Any) -> Array:
         """Largest x'theta over the set for every row x of X, rounded outward."""
-        return self._maximise(*self._directions(X)).upper
+        return self._bounds(*self._directions(X))
 
     def lower(self, X: Any) -> Array:
         """Smallest x'theta over the set for every row x of X, rounded outward."""
         inside, outside = self._directions(X)
-        return -self._maximise(-inside, outside).upper
+        return -self._bounds(-inside, outside)
 
     def interval(self, X: Any) -> tuple[Array, Array]:
         """(lower, upper) for every row of X."""
         inside, outside = self._directions(X)
         n = len(inside)
-        both = self._maximise(np.concatenate([inside, -inside]), np.concatenate([outside, outside])).upper
+        both = self._bounds(np.concatenate([inside, -inside]), np.concatenate([outside, outside]))
         return -both[n:], both[:n]
 
     def upper_difference(self, X: Any, Y: Any) -> Array:
@@ -221,18 +238,24 @@ class LikelihoodSet:
     # -- inside -------------------------------------------------------------------------------------------------
 
     @property
-    def _level(self) -> float:
-        return float(-np.log(self.alpha) - self._gains.sum())
-
-    @property
     def _whole_ball(self) -> bool:
-        return len(self._gains) == 0 or self._level == np.inf
+        if self._windows is not None:
+            return len(self._windows.members) == 0
+        return len(self._gains) == 0 or self._level == inf
 
     def _losses(self, coordinates: Array) -> Array:
         return term_values(self._terms, coordinates @ self._coordinates.T)
 
     def _directions(self, X: Any) -> tuple[Array, Array]:
         return self._basis.coordinates(self.space.covariates(X, "X"))
+
+    def _bounds(self, inside: Array, outside: Array) -> Array:
+        """The outer bounds of ``_maximise`` alone."""
+        with SingleThreadedBlas():
+            ellipsoid = self._ellipsoid()
+            if ellipsoid is not None:
+                return ellipsoid.bounds(inside, outside)
+        return self._maximise(inside, outside).upper
 
     def _maximise(self, inside: Array, outside: Array) -> Solution:
         """Maxima for directions given by coordinates in the basis and length outside the span.
@@ -241,6 +264,10 @@ class LikelihoodSet:
         """
         if self._whole_ball:
             return self._maximise_over_ball(inside, outside)
+        with SingleThreadedBlas():
+            ellipsoid = self._ellipsoid()
+            if ellipsoid is not None:
+                return ellipsoid.solve(inside, outside=outside)
         sticks_out = outside.any()
         leaves_span = sticks_out and np.any(outside > _IN_SPAN * np.hypot(np.linalg.norm(inside, axis=1), outside))
         with SingleThreadedBlas():
@@ -254,6 +281,16 @@ class LikelihoodSet:
         spill = np.zeros(len(inside))
         np.multiply(self.space.bound, outside, out=spill, where=outside > 0)
         return Solution(solution.values, solution.points, solution.upper + spill)
+
+    def _ellipsoid(self) -> Ellipsoid | None:
+        """The prepared set if it is an ellipsoid cut with a ball, which takes directions outside the span as well."""
+        if self._windows is not None or self._whole_ball or not is_quadratic(self._terms):
+            return None
+        prepared = self._prepared
+        assert isinstance(prepared, Ellipsoid)
+        if prepared.status == "empty":
+            raise EmptySetError(self.alpha)
+        return prepared
 
     def _maximise_over_ball(self, inside: Array, outside: Array) -> Solution:
         directions = np.column_stack([inside, outside])
@@ -276,7 +313,12 @@ class LikelihoodSet:
                 "extrema and emptiness need a negative log-density that is convex in z, and this family is not "
                 "declared so; contains() and log_ratio() work for any family."
             )
-        return support.prepare(LevelSet(coordinates, self._terms, self._level, self.space.bound))
+        if self._windows is None:
+            return support.prepare(LevelSet(coordinates, self._terms, self._level, self.space.bound))
+        level = -log(self.alpha)
+        return support.prepare_windows(
+            WindowedSet(coordinates, self._terms, self._gains, self._windows, level, self.space.bound)
+        )
 
     def _with_weights(self, covariate_weights: Any, level: float | None) -> LikelihoodSet:
         weights = np.ones(len(self._gains)) if covariate_weights is None else real_array(
@@ -324,11 +366,20 @@ class _Reweighted(LikelihoodSet):
             parent.space, parent._basis, parent._coordinates, terms, gains, parent.alpha, parent._convex,
             parent.n_observations,
         )  # fmt: skip
-        self._given_level = level
+        self._level = level - float(gains.sum())
 
-    @property
-    def _level(self) -> float:
-        return float(self._given_level - self._gains.sum())
+
+def _audible(windows: WindowTable, gains: Array) -> WindowTable:
+    """The windows whose ratio is not zero for good: those without an outcome that was forecast with density zero."""
+    silenced = np.bincount(
+        windows.owners, weights=np.isneginf(gains)[windows.members], minlength=len(windows.log_shares)
+    )
+    if not silenced.any():
+        return windows
+    keep = silenced == 0
+    sizes = np.diff(windows.starts)[keep]
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return WindowTable(starts, windows.members[keep[windows.owners]], windows.log_shares[keep])
 
 
 def _like(theta: Any, answers: NDArray[Any]) -> Any:

@@ -106,7 +106,9 @@ def draw_band(seed: int, path: Path, rounds: int = 25) -> None:
     domain = np.linspace(0, 1.2, 121)
     truth = -(1.4 - 3 * domain) * np.sin(18 * domain)
     family = Gaussian(0.15)
-    sequence = ConfidenceSequence(family, RKHS(RBF(0.06), bound=4.5, domain=domain), alpha=0.1)
+    space = RKHS(RBF(0.06), bound=4.5, domain=domain)
+    sequence = ConfidenceSequence(family, space, alpha=0.1)
+    joint = ConfidenceSequence(family, space, alpha=0.1, windows=None)
     rng = np.random.default_rng(seed)
     for _ in range(rounds):
         best = int(np.argmax(sequence.set.upper(domain)))
@@ -115,7 +117,11 @@ def draw_band(seed: int, path: Path, rounds: int = 25) -> None:
     snapshot = sequence.set
     query = float(domain[int(np.argmax(snapshot.upper(domain)))])
     data = (sequence.ledger.x.rows, sequence.ledger.y.rows)
-    plot_band(snapshot, domain, data=data, truth=truth, next_query=query, axes=axis)
+    joint.update(*data)
+    edges = np.column_stack(joint.set.interval(domain))
+    labels = ["joint set, same data", "_nolegend_"]
+    axis.plot(domain, edges, color="0.35", linewidth=1.0, linestyle=(0, (4, 2)), label=labels)
+    plot_band(snapshot, domain, data=data, truth=truth, next_query=query, label="window mixture", axes=axis)
     axis.set_title(f"Gaussian noise, squared-exponential kernel, {rounds} optimistic queries", fontsize=10)
     figure.savefig(path, dpi=150)
     plt.close(figure)

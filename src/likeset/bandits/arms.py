@@ -20,16 +20,19 @@ class Arms:
         self.fixed: Array | None = None if arms is None else self._checked(arms)
         self.current = self.fixed
 
-    def offer(self, arms: Any) -> Array:
-        """The rows to choose from in this round."""
+    def rows(self, arms: Any) -> Array:
+        """Checked rows of ``arms``, or the fixed table if they are None."""
         if arms is not None:
-            self.current = self._checked(arms)
-        elif self.fixed is None:
+            return self._checked(arms)
+        if self.fixed is None:
             raise InvalidArgumentError(
                 "arms", None, "leaves nothing to choose from", "give arms to the policy, or to every ask(arms)"
             )
-        else:
-            self.current = self.fixed
+        return self.fixed
+
+    def offer(self, arms: Any) -> Array:
+        """The rows to choose from in this round; indices mean these from now on."""
+        self.current = self.rows(arms)
         return self.current
 
     def covariate(self, arm: Any) -> Array:

@@ -129,8 +129,10 @@ class Elimination:
         """Number of extrema computed so far."""
         return self._running.solves
 
-    def ask(self) -> int:
-        """The arm to observe next; after the stop, the best arm."""
+    def ask(self, arms: Any = None) -> int:
+        """The arm to observe next; after the stop, the best arm. Arms cannot change on the way."""
+        if arms is not None and not np.array_equal(self.arms.rows(arms), self._rows):
+            raise InvalidArgumentError("arms", arms, "are not those being compared", "use UCB for changing arms")
         if self.certificate is not None:
             return self.certificate.arm
         if self._seen is not self.seq.set:  # the sequence was fed from elsewhere

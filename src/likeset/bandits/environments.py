@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from likeset.arguments import positive, positive_integer, real_array
-from likeset.bandits.protocols import Array
+from likeset.bandits.protocols import Array, generator
 from likeset.bandits.rewards import INCREASING, Reward, as_reward
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families import Bernoulli, Family, Gaussian, Laplace, LogWeibull, Poisson
@@ -218,7 +218,8 @@ def random_function(
     bound = positive("bound", bound)
     space = RKHS(kernel, bound, domain=grid)
     assert space.domain is not None
-    rng = np.random.default_rng(seed)
+    rng = generator(seed, "seed")
+    centres = positive_integer("centres", centres)
     chosen = space.domain[rng.choice(len(space.domain), size=min(centres, len(space.domain)), replace=False)]
     shares = rng.standard_normal(len(chosen))
     length = math.sqrt(float(shares @ space.gram(chosen, chosen) @ shares))
@@ -302,7 +303,7 @@ def _containing_bound(space: RKHS, z: Array) -> float:
 
 def _drawn(dim: int, family: Family | None, n_arms: int, seed: int, bound: float) -> tuple[Array, Array, Family]:
     dim, n_arms, bound = positive_integer("dim", dim), positive_integer("n_arms", n_arms), positive("bound", bound)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed, "seed")
     arms = _sphere(n_arms, dim, rng)
     return arms, 0.9 * bound * _sphere(1, dim, rng)[0], Gaussian(0.3) if family is None else family
 

@@ -76,6 +76,11 @@ def as_reward(reward: Any, family: Any = None) -> Reward:
     vectorised function of z, whose direction is found by looking at it between -8 and 8; one that turns is refused.
     """
     if isinstance(reward, Reward):
+        low, high = reward(np.array([-1.0, 1.0]))
+        if reward.sign * (high - low) < 0:
+            raise InvalidArgumentError(
+                "reward", reward, "goes the other way", f"say Reward(function, increasing={not reward.increasing})"
+            )
         return reward
     if isinstance(reward, str):
         if reward == "increasing":

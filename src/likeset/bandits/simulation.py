@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likeset.arguments import positive_integer
+from likeset.bandits.arms import Arms
 from likeset.bandits.protocols import Array, generator
 from likeset.errors import EmptySetError, InvalidArgumentError
 
@@ -119,6 +120,10 @@ def simulate(
             "is not an environment",
             "make one with likeset.environments, e.g. from_function",
         )
+    if getattr(policy, "reward", None) is not None and policy.reward.increasing is not environment.reward.increasing:
+        raise InvalidArgumentError(
+            "policy", policy, "seeks the opposite of what the environment pays", "give it reward=environment.reward"
+        )
     seq = getattr(policy, "seq", None)
     record: dict[str, list[Any]] = {f.name: [] for f in fields(Trace) if f.name != "refuted"}
     refuted = False
@@ -126,7 +131,9 @@ def simulate(
         if getattr(policy, "stopped", False):
             break
         stage = environment.offer(rng)
-        changing = stage is not environment
+        changing = stage is not environment or _has_no_arms(policy)
+        if not changing:
+            _refuse_other_arms(policy, stage)
         start, empty = time.perf_counter(), False
         try:
             choice = policy.ask(stage.arms) if changing else policy.ask()
@@ -150,12 +157,34 @@ def simulate(
         record["empty"].append(empty)
         record["covered"].append(bool(seq.set.contains(stage.theta)) if coverage and seq is not None else True)
         record["width"].append(_width(seq, stage) if width_every and number % width_every == 0 else np.nan)
-    return Trace(**{name: np.array(values) for name, values in record.items()}, refuted=refuted)
+    arrays = {name: np.array(values) for name, values in record.items()}
+    if not record["arm"]:
+        arrays["x"] = np.zeros((0, environment.space.covariate_shape[0]))
+        arrays["covered"] = arrays["empty"] = np.zeros(0, dtype=bool)
+    return Trace(**arrays, refuted=refuted)
+
+
+def _has_no_arms(policy: Any) -> bool:
+    """Whether a built-in policy waits for arms to be offered."""
+    arms = getattr(policy, "arms", None)
+    return isinstance(arms, Arms) and arms.fixed is None and not policy.continuous
+
+
+def _refuse_other_arms(policy: Any, stage: Any) -> None:
+    arms = getattr(policy, "arms", None)
+    if isinstance(arms, Arms) and arms.fixed is not None and not np.array_equal(arms.fixed, stage.arms):
+        raise InvalidArgumentError(
+            "policy", policy, "plays other arms than the environment's", "give it arms=environment.arms"
+        )
 
 
 def _played(policy: Any, stage: Any, choice: Any) -> tuple[int, Array, float]:
     """(index or -1, covariate, true z) of a choice."""
     if not getattr(policy, "continuous", False):
+        if not 0 <= int(choice) < len(stage.arms):
+            raise InvalidArgumentError(
+                "policy", policy, f"asked for arm {choice} of {len(stage.arms)}", "ask() must return an index"
+            )
         return int(choice), stage.arms[int(choice)], float(stage.z[int(choice)])
     if stage.function is None:
         raise InvalidArgumentError(

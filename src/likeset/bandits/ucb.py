@@ -14,6 +14,7 @@ from likeset.bandits.running import RunningBounds, score_uppers
 from likeset.bandits.ties import highest
 from likeset.errors import InvalidArgumentError
 from likeset.families import Gaussian
+from likeset.sequence import ConfidenceSequence
 
 
 class UCB:
@@ -24,7 +25,8 @@ class UCB:
     Parameters
     ----------
     seq      a ``ConfidenceSequence``, or anything with ``update``, ``set``, ``space`` and ``alpha``
-    arms     covariates, one row each; ``None``: the domain of an RKHS, or arms given at every ``ask(arms)``
+    arms     covariates, one row each; ``None``: the domain of an RKHS, or arms given at every ``ask(arms)``. A fresh
+             ``ConfidenceSequence`` is told of them (``expect``), so that its automatic windows can be built around them
     reward   monotone function g of z = x'theta: "increasing" (z), "decreasing" (-z: survival, where larger z is a
              shorter life), "mean" (E[y given z] of the family), or a function such as ``np.exp``
     bounds   a box instead of arms, for continuous domains: ``ask`` then returns a covariate, ``tell`` takes one
@@ -66,6 +68,10 @@ class UCB:
         self.seq = checked_sequence(seq)
         self.reward = as_reward(reward, getattr(seq, "family", None))
         self.running_intersection = bool(running_intersection)
+        if lazy and not running_intersection:
+            raise InvalidArgumentError(
+                "lazy", lazy, "needs the running intersection", "leave lazy out, or running_intersection on"
+            )
         self.lazy = not _closed_form(seq) if lazy is None else bool(lazy)
         self._rng = None if rng is None else generator(rng)
         self.box: Array | None = None
@@ -77,6 +83,8 @@ class UCB:
             self.box = checked_box(bounds, seq.space.covariate_shape[0])
             self._search = self._rng or np.random.default_rng(0)
         self.arms = Arms(seq.space, arms)
+        if arms is not None and isinstance(seq, ConfidenceSequence) and seq.n_observations == 0:
+            seq.expect(arms)
         self._running = RunningBounds(seq.space, seq.alpha, self.reward)
         self._last: int | None = None
 
@@ -109,7 +117,7 @@ class UCB:
         """(lower, upper) of the reward of every arm, valid for all arms and at all times at once."""
         if arms is None and self.box is not None:
             raise InvalidArgumentError("arms", None, "is needed with a box", "pass the covariates to look at")
-        rows = self.arms.offer(arms) if self.box is None else self.seq.space.covariates(arms, "arms")
+        rows = self.arms.rows(arms)
         current = self.seq.set
         if self.running_intersection and self.box is None:
             low, high = self._running.intervals(current, rows)
@@ -133,4 +141,4 @@ class UCB:
 
 
 def _closed_form(seq: Any) -> bool:
-    return isinstance(getattr(seq, "family", None), Gaussian)
+    return isinstance(getattr(seq, "family", None), Gaussian) and getattr(seq, "windows", None) is None

@@ -51,19 +51,21 @@ def penalty(space: Space) -> float:
 
 
 def _plug_in(family: Family, space: Space, alpha: float) -> ConfidenceSequence:
-    return ConfidenceSequence(family, space, alpha, predictor=FTRL(penalty(space)))
+    return ConfidenceSequence(family, space, alpha, predictor=FTRL(penalty(space)), windows=None)
 
 
 def _weighted(estimate: str) -> Builder:
     def build(family: Family, space: Space, alpha: float) -> ConfidenceSequence:
         weighting = BiasWeighting(estimate, penalty(space))
-        return ConfidenceSequence(family, space, alpha, predictor=FTRL(penalty(space)), weighting=weighting)
+        return ConfidenceSequence(
+            family, space, alpha, predictor=FTRL(penalty(space)), weighting=weighting, windows=None
+        )
 
     return build
 
 
 def _mixture(family: Family, space: Space, alpha: float) -> ConfidenceSequence:
-    return ConfidenceSequence(family, space, alpha, predictor=Mixture())
+    return ConfidenceSequence(family, space, alpha, predictor=Mixture(), windows=None)
 
 
 LIKELIHOOD_RATIO: dict[str, Method] = {

@@ -52,7 +52,7 @@ class Binomial(CurveFamily):
 
     def statistics(self, y: Array) -> tuple[Array, Array, Array]:
         """a = n, s = y, c = log C(n, y)."""
-        return np.full(np.shape(y), float(self.trials)), y, self._log_choose[np.asarray(y, dtype=np.int64)]
+        return self.trials + 0.0 * y, y, self._log_choose[np.asarray(y, dtype=np.int64)]
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
         """Numbers of successes."""

@@ -111,8 +111,14 @@ class Blend:
         return log_sum_exp(self.log_shares + self.log_densities(y))
 
 
+_FEW = 8  # summands up to which adding them one by one is faster
+
+
 def log_sum_exp(values: Array) -> Array:
     """log sum exp over the last axis, also where every entry is -inf."""
+    if values.shape[-1] <= _FEW:
+        added: Array = np.logaddexp.reduce(values, axis=-1)
+        return added
     top = np.max(values, axis=-1, keepdims=True)
     safe = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):

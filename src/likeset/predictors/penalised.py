@@ -24,7 +24,7 @@ from numba import njit
 from likeset.families.base import CurveFamily
 from likeset.merged import CurveSums, MergedData, with_columns
 from likeset.spaces.base import Embedded
-from likeset.support.curves import curve_all
+from likeset.support.curves import curve_slopes
 from likeset.support.newton import ball_step, minimise_over_ball, newton_ball
 from likeset.support.terms import Array, CallableTerms, PointTerms
 
@@ -32,25 +32,41 @@ GRADIENT_TOLERANCE = 1e-4  # in the norm of H^-1: the objective is then within 5
 GAP_TOLERANCE = 1e-9
 MAX_NEWTON_STEPS = 100
 MAX_ANCHOR_MOVES = 6
+BLOCK = 128  # covariates expanded at a time
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def expand(X: Array, curve: int, a: Array, s: Array, theta: Array) -> tuple[Array, Array]:
     """Gradient and Hessian of F(theta) = sum_k a_k A(x_k'theta) - s_k x_k'theta."""
     K, d = X.shape
-    g = np.zeros(d)
-    H = np.zeros((d, d))
-    for k in range(K):
-        z = 0.0
+    g, H = np.zeros(d), np.zeros((d, d))
+    columns = np.empty((d, BLOCK))  # a block of covariates by coordinate, for sums over contiguous numbers
+    z, slope, weight, weighted = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    for start in range(0, K, BLOCK):
+        size = min(BLOCK, K - start)
+        block, height, score = X[start : start + size], a[start : start + size], s[start : start + size]
+        z[:] = 0.0
         for i in range(d):
-            z += X[k, i] * theta[i]
-        _, first, second = curve_all(curve, z)
-        slope, weight = a[k] * first - s[k], a[k] * second
+            x, t = columns[i], theta[i]
+            for k in range(size):
+                x[k] = block[k, i]
+                z[k] += t * x[k]
+        for k in range(size):
+            first, second = curve_slopes(curve, z[k])
+            slope[k], weight[k] = height[k] * first - score[k], height[k] * second
         for i in range(d):
-            g[i] += slope * X[k, i]
-            scaled = weight * X[k, i]
+            x = columns[i]
+            total = 0.0
+            for k in range(size):
+                total += slope[k] * x[k]
+                weighted[k] = weight[k] * x[k]
+            g[i] += total
             for j in range(i + 1):
-                H[i, j] += scaled * X[k, j]
+                x = columns[j]
+                total = 0.0
+                for k in range(size):
+                    total += weighted[k] * x[k]
+                H[i, j] += total
     for i in range(d):
         for j in range(i):
             H[j, i] = H[i, j]
@@ -64,7 +80,7 @@ def add_term(g: Array, H: Array, anchor: Array, x: Array, curve: int, a: float, 
     z = 0.0
     for i in range(d):
         z += x[i] * anchor[i]
-    _, first, second = curve_all(curve, z)
+    first, second = curve_slopes(curve, z)
     slope, weight = a * first - s, a * second
     for i in range(d):
         g[i] += slope * x[i]

@@ -22,7 +22,7 @@ from likeset.families.gaussian import Gaussian
 from likeset.merged import MergedData
 from likeset.predictors.penalised import expand
 from likeset.spaces.base import Embedded
-from likeset.support.curves import curve_all
+from likeset.support.curves import curve_slopes
 from likeset.support.newton import (
     cholesky_shifted,
     minimise_over_ball,
@@ -100,7 +100,7 @@ def observe_online(factors: Array, means: Array, x: Array, curve: int, a: float,
         z = 0.0
         for i in range(d):
             z += x[i] * means[j, i]
-        _, first, second = curve_all(curve, z)
+        first, second = curve_slopes(curve, z)
         rank_one_update(factors[j], x * math.sqrt(a * second))
         step = x * (a * first - s)
         solve_lower(factors[j], step)
@@ -158,7 +158,8 @@ class ExactPosterior:
         """Rank-one updates."""
         x = phi.coordinates
         self.beliefs.grow(len(x))
-        self.moment = np.pad(self.moment, (0, len(x) - len(self.moment)))
+        if len(x) > len(self.moment):
+            self.moment = np.pad(self.moment, (0, len(x) - len(self.moment)))
         observe_gaussian(self.beliefs.factors, self.beliefs.means, self.moment, x, self.precision, float(y))
 
     def state(self) -> dict[str, Array]:

@@ -7,6 +7,7 @@ a finite mixture of the family's densities *is* a density, so validity does not 
 from __future__ import annotations
 
 from functools import cache
+from math import pi, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +19,7 @@ from likeset.predictors.base import log_sum_exp
 from likeset.special import log_normal_cdf, log_scaled_normal_tail
 
 _HERMITE_NODES = 40
+_ROOT_TWO_PI = sqrt(2 * pi)
 
 
 class Predictive(Protocol):
@@ -33,12 +35,13 @@ class GaussianPredictive:
 
     def __init__(self, family: Gaussian, mean: Array, sd: Array) -> None:
         self.mean = mean
-        self.sd = np.sqrt(sd**2 + family.sigma**2)
+        self.sd = np.sqrt(sd * sd + family.sigma**2)
+        self.log_scale = np.log(_ROOT_TWO_PI * self.sd)
 
     def log_densities(self, y: Array) -> Array:
         """Normal log-densities."""
         u = (np.asarray(y)[..., None] - self.mean) / self.sd
-        return -0.5 * u * u - np.log(self.sd * np.sqrt(2 * np.pi))
+        return -0.5 * u * u - self.log_scale
 
 
 class LaplacePredictive:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from likeset.arguments import positive, positive_integer, rows
 from likeset.errors import InvalidArgumentError
@@ -27,12 +29,7 @@ class LinearBasis:
 
     def coordinates(self, x: Array) -> tuple[Array, Array]:
         """Q'x and |x - QQ'x|."""
-        dim, r = self.vectors.shape
-        inside = x @ self.vectors
-        if r == dim:
-            return inside, np.zeros(len(x))
-        outside = np.linalg.norm(self._reject(x), axis=1)
-        outside[outside <= _NEW_DIRECTION * np.linalg.norm(x, axis=1)] = 0.0
+        inside, outside = split(x, self.vectors)
         return inside, outside
 
     def including(self, x: Array) -> LinearBasis:
@@ -77,6 +74,23 @@ class LinearBasis:
         return once - (once @ self.vectors) @ self.vectors.T
 
 
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def split(x: Array, vectors: Array) -> tuple[Array, Array]:
+    """Q'x and |x - QQ'x| for every row x, zero where it is rounding only."""
+    n, dim = x.shape
+    inside, outside = np.dot(x, vectors), np.zeros(n)
+    if vectors.shape[1] < dim:
+        projected = np.dot(inside, vectors.T)
+        for k in range(n):
+            length = rest = 0.0
+            for j in range(dim):
+                length += x[k, j] ** 2
+                rest += (x[k, j] - projected[k, j]) ** 2
+            if rest > _NEW_DIRECTION**2 * length:
+                outside[k] = sqrt(rest)
+    return inside, outside
+
+
 class Linear:
     """Linear predictors z = x'theta with Theta = { theta in R^dim : |theta| <= bound }; bound may be inf.
 
@@ -103,9 +117,9 @@ class Linear:
     def covariates(self, x: Any, name: str = "x") -> Array:
         """Rows of length dim, finite and not zero."""
         array = rows(name, x, self.dim)
-        zero = ~array.any(axis=1)
-        if zero.any():
-            index = int(np.argmax(zero))
+        nonzero = array.any(axis=1)
+        if not nonzero.all():
+            index = int(np.argmin(nonzero))
             raise InvalidArgumentError(
                 f"{name}[{index}]",
                 array[index],
@@ -113,6 +127,10 @@ class Linear:
                 "a covariate must have |x| > 0; drop it, for its z is 0 whatever theta is",
             )
         return array
+
+    def correlation(self, x: Array, y: Array) -> Array:
+        """x'y / (|x| |y|) for all pairs of rows."""
+        return (x / np.linalg.norm(x, axis=1)[:, None]) @ (y / np.linalg.norm(y, axis=1)[:, None]).T
 
     def start(self) -> LinearBasis:
         """The empty basis."""

@@ -121,6 +121,10 @@ class RKHS:
         self._refuse_zeros(array, name)
         return array
 
+    def correlation(self, x: Array, y: Array) -> Array:
+        """k(x, y) / sqrt(k(x, x) k(y, y)) for all pairs of rows."""
+        return np.asarray(self.kernel(x, y)) / np.sqrt(np.outer(self.diagonal(x), self.diagonal(y)))
+
     def start(self) -> RKHSBasis:
         """The empty basis."""
         return RKHSBasis(self, SharedRows(16, self.dim, len(self._places)), 0)

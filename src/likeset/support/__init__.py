@@ -6,32 +6,30 @@ whose ``solve`` answers any number of directions. The kernel depends on the shap
 * :mod:`~likeset.support.quadratic`   an ellipsoid cut with a ball (Gaussian noise)
 * :mod:`~likeset.support.smooth`      other exponential families and users' own
 * :mod:`~likeset.support.piecewise`   Laplace noise
+
+Window mixtures, several likelihoods averaged, have kernels of their own:
+
+* :mod:`~likeset.support.window_mixture`   Newton's method on the log-sum-exp, for exponential families
+* :mod:`~likeset.support.window_dual`      weighted joint sets, for everything else
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+import math
 
-from likeset.support import piecewise, quadratic, smooth
-from likeset.support.terms import Array, Curve, CurveTerms, LevelSet, PointTerms, Solution
+import numpy as np
+
+from likeset.support import piecewise, quadratic, smooth, window_dual, window_mixture
+from likeset.support.evaluate import reweighted
+from likeset.support.quadratic import Prepared as Ellipsoid
+from likeset.support.terms import Curve, CurveTerms, LevelSet, PointTerms, PreparedSet, Terms, WindowedSet, WindowTable
+
+__all__ = ["Ellipsoid", "PreparedSet", "is_quadratic", "prepare", "prepare_windows"]
 
 
-class PreparedSet(Protocol):
-    """A level set ready to answer directions."""
-
-    @property
-    def status(self) -> str:
-        """ "regular", "point" (one point within rounding) or "empty" (certified)."""
-        ...
-
-    @property
-    def centre(self) -> Array:
-        """A point of the set; for an empty one, the point that comes closest."""
-        ...
-
-    def solve(self, A: Array, tolerance: float = 1e-7) -> Solution:
-        """Maxima of a'theta for the rows a of A."""
-        ...
+def is_quadratic(terms: Terms) -> bool:
+    """Whether F is quadratic, so that ``prepare`` returns an :class:`Ellipsoid`."""
+    return isinstance(terms, CurveTerms) and terms.curve is Curve.QUADRATIC
 
 
 def prepare(level_set: LevelSet) -> PreparedSet:
@@ -39,6 +37,30 @@ def prepare(level_set: LevelSet) -> PreparedSet:
     terms = level_set.terms
     if isinstance(terms, PointTerms):
         return piecewise.prepare(level_set)
-    if isinstance(terms, CurveTerms) and terms.curve is Curve.QUADRATIC:
+    if is_quadratic(terms):
         return quadratic.prepare(level_set)
     return smooth.prepare(level_set)
+
+
+def prepare_windows(target: WindowedSet) -> PreparedSet:
+    """Prepare a window mixture; one window alone is a joint set."""
+    target = _without_idle_covariates(target)
+    if len(target.windows.log_shares) == 1:
+        level = target.level - float(target.windows.log_shares[0]) - float(target.gains.sum())
+        return prepare(LevelSet(target.X, target.terms, level, target.radius))
+    if isinstance(target.terms, CurveTerms) and target.radius < math.inf:
+        return window_mixture.prepare(target)
+    return window_dual.prepare(target, prepare)
+
+
+def _without_idle_covariates(target: WindowedSet) -> WindowedSet:
+    """The same set, described by the covariates that lie in some window."""
+    windows, count = target.windows, len(target.X)
+    used = np.zeros(count, dtype=bool)
+    used[windows.members] = True
+    if used.all():
+        return target
+    number = np.cumsum(used) - 1
+    table = WindowTable(windows.starts, number[windows.members], windows.log_shares)
+    terms = reweighted(target.terms, np.ones(count), used)
+    return WindowedSet(target.X[used], terms, target.gains[used], table, target.level, target.radius)

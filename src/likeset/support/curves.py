@@ -68,19 +68,24 @@ def curve_second(curve: int, z: float) -> float:
 
 
 @njit(cache=True, error_model="numpy")
-def curve_all(curve: int, z: float) -> tuple[float, float, float]:
-    """(A(z), A'(z), A''(z)) for the price of one exponential."""
+def curve_slopes(curve: int, z: float) -> tuple[float, float]:
+    """(A'(z), A''(z)) for the price of one exponential."""
     if curve == QUADRATIC:
-        return 0.5 * z * z, z, 1.0
+        return z, 1.0
     if curve == EXPONENTIAL:
         e = math.exp(z)
-        return e, e, e
+        return e, e
     e = math.exp(-abs(z))
-    small = e / (1.0 + e)  # sigma(-|z|)
     large = 1.0 / (1.0 + e)  # sigma(|z|)
-    if z >= 0.0:
-        return z + math.log1p(e), large, small * large
-    return math.log1p(e), small, small * large
+    small = e * large  # sigma(-|z|)
+    return large if z >= 0.0 else small, small * large
+
+
+@njit(cache=True, error_model="numpy")
+def curve_all(curve: int, z: float) -> tuple[float, float, float]:
+    """(A(z), A'(z), A''(z))."""
+    first, second = curve_slopes(curve, z)
+    return curve_value(curve, z), first, second
 
 
 @njit(cache=True, error_model="numpy")

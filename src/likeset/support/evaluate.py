@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from likeset.support.terms import Array, CallableTerms, Curve, CurveTerms, PointTerms, Terms
+from likeset.support.terms import Array, CallableTerms, Curve, CurveTerms, PointTerms, Terms, WindowTable
 
 
 def curve_heights(curve: Curve, Z: Array) -> Array:
@@ -35,20 +36,38 @@ def term_values(terms: Terms, Z: Array) -> Array:
     return terms.evaluate(Z)[0]
 
 
-def reweighted(terms: Terms, weights: Array) -> Terms:
-    """The terms v_k phi_k for covariate weights v_k in [0, 1]."""
+def reweighted(terms: Terms, weights: Array, keep: NDArray[np.bool_] | None = None) -> Terms:
+    """The terms v_k phi_k for covariate weights v_k in [0, 1]; only those of the covariates to ``keep``, if given."""
     if isinstance(terms, CurveTerms):
-        return CurveTerms(terms.curve, weights * terms.a, weights * terms.s)
+        a, s = weights * terms.a, weights * terms.s
+        return CurveTerms(terms.curve, a, s) if keep is None else CurveTerms(terms.curve, a[keep], s[keep])
     if isinstance(terms, PointTerms):
         count = len(terms.starts) - 1
         owner = np.repeat(np.arange(count), np.diff(terms.starts))
-        keep = weights[owner] > 0
-        starts = np.concatenate([[0], np.cumsum(np.bincount(owner[keep], minlength=count))]).astype(np.int64)
-        return PointTerms(starts, terms.points[keep], (weights[owner] * terms.weights)[keep])
-    evaluate = terms.evaluate
+        loud = weights[owner] > 0
+        sizes = np.bincount(owner[loud], minlength=count)
+        starts = np.concatenate([[0], np.cumsum(sizes if keep is None else sizes[keep])]).astype(np.int64)
+        if keep is not None:
+            loud &= keep[owner]
+        return PointTerms(starts, terms.points[loud], (weights[owner] * terms.weights)[loud])
+    evaluate, chosen = terms.evaluate, np.arange(len(weights)) if keep is None else np.flatnonzero(keep)
 
     def scaled(Z: Array) -> tuple[Array, Array, Array]:
-        value, first, second = evaluate(Z)
-        return weights * value, weights * first, weights * second
+        full = np.zeros((*Z.shape[:-1], len(weights)))
+        full[..., chosen] = Z
+        value, first, second = evaluate(full)
+        return tuple((weights * x)[..., chosen] for x in (value, first, second))  # type: ignore[return-value]
 
     return CallableTerms(scaled)
+
+
+def window_exponents(windows: WindowTable, contributions: Array) -> Array:
+    """log pi_k + sum_{b in W_k} contributions[..., b], shape (..., number of windows)."""
+    sums = np.zeros((len(windows.log_shares), *contributions.shape[:-1]))
+    np.add.at(sums, windows.owners, np.moveaxis(contributions, -1, 0)[windows.members])
+    return windows.log_shares + np.moveaxis(sums, 0, -1)
+
+
+def log_sum_exp(exponents: Array) -> Array:
+    """log sum_k exp(exponents[..., k]), without overflow; -inf for no exponents at all."""
+    return np.logaddexp.reduce(exponents, axis=-1)

@@ -11,14 +11,17 @@ import math
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from likeset.support.terms import Array
+
+BoolArray = NDArray[np.bool_]
 
 LANES = 64  # at most; a batch of 30 x 30 matrices then still fits the second-level cache
 
 
 @njit(cache=True, error_model="numpy", fastmath={"contract"})
-def factor_lanes(M: Array, d: int, failed: Array) -> bool:
+def factor_lanes(M: Array, d: int, failed: BoolArray) -> bool:
     """Overwrite M = U'U by U. Lanes that are not positive definite are marked in ``failed``; True if none is."""
     lanes = M.shape[1]
     inverse = np.empty(lanes)

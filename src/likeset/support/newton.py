@@ -32,7 +32,7 @@ CENTRED = 0.01  # a point is central in {G <= level} when value - min G is at mo
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def cholesky_shifted(H: Array, shift: float, L: Array) -> bool:
     """Write the Cholesky factor of H + shift I to the lower triangle of L; False if not positive definite."""
     d = H.shape[0]
@@ -53,7 +53,7 @@ def cholesky_shifted(H: Array, shift: float, L: Array) -> bool:
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def solve_lower(L: Array, x: Array) -> None:
     """x <- L^-1 x."""
     for i in range(x.shape[0]):
@@ -63,14 +63,13 @@ def solve_lower(L: Array, x: Array) -> None:
         x[i] = total / L[i, i]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
 def solve_lower_transposed(L: Array, x: Array) -> None:
-    """x <- L'^-1 x."""
+    """x <- L'^-1 x, by rows of L."""
     for i in range(x.shape[0] - 1, -1, -1):
-        total = x[i]
-        for j in range(i + 1, x.shape[0]):
-            total -= L[j, i] * x[j]
-        x[i] = total / L[i, i]
+        x[i] /= L[i, i]
+        for j in range(i):
+            x[j] -= L[i, j] * x[i]
 
 
 @njit(cache=True, error_model="numpy")

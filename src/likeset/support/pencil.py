@@ -70,7 +70,10 @@ class Cut(NamedTuple):
 def pencil(
     rho: float, alpha: Array, outside: float, h: Array, g: Array, origin: Array, slack: float, room: float
 ) -> tuple[float, float, float, float, float]:
-    """D(rho), the half-width sqrt(2 P S) of E_rho, u, |theta|^2 - B^2 at its maximiser, d/drho of that."""
+    """D(rho), the half-width sqrt(2 P S) of E_rho, u, |theta|^2 - B^2 at its maximiser, d/drho of that.
+
+    At rho = 0, coordinates without curvature are left out.
+    """
     S = pp = ppw = 0.0
     if outside > 0.0:
         S = outside * outside / rho
@@ -78,7 +81,8 @@ def pencil(
         ppw = pp / rho
     T = cq = mp = qm = mmw = mpw = 0.0
     for i in range(len(h)):
-        w = 1.0 / (h[i] + rho)
+        stiffness = h[i] + rho
+        w = 1.0 / stiffness if stiffness > 0.0 else 0.0
         c = g[i] + rho * origin[i]
         p = alpha[i] * w
         q = c * w
@@ -102,15 +106,25 @@ def pencil(
 
 
 @njit(cache=True, error_model="numpy", fastmath=REORDER)
-def share_inside(step: Array, outside: float, h: Array, g: Array, origin: Array, slack: float, room: float) -> float:
-    """Largest factor <= 1 that keeps theta_c + factor * delta in the set: two quadratic equations."""
-    bend = fall = radial = 0.0
-    square = outside * outside
+def maximiser(
+    rho: float, u: float, alpha: Array, h: Array, lowered: Array, g: Array, origin: Array, step: Array
+) -> tuple[float, float, float, float]:
+    """Write the maximiser delta of E_rho to ``step``; return delta'H delta, g'delta, |delta|^2, theta_c'delta."""
+    bend = fall = square = radial = 0.0
     for i in range(len(h)):
-        bend += h[i] * step[i] * step[i]
-        fall += g[i] * step[i]
-        square += step[i] * step[i]
-        radial += origin[i] * step[i]
+        stiffness = lowered[i] + rho
+        delta = (u * alpha[i] - g[i] - rho * origin[i]) / stiffness if stiffness > 0.0 else 0.0
+        step[i] = delta
+        bend += h[i] * delta * delta
+        fall += g[i] * delta
+        square += delta * delta
+        radial += origin[i] * delta
+    return bend, fall, square, radial
+
+
+@njit(cache=True, error_model="numpy")
+def share_inside(bend: float, fall: float, square: float, radial: float, slack: float, room: float) -> float:
+    """Largest factor <= 1 that keeps theta_c + factor * delta in the set: two quadratic equations."""
     factor = 1.0
     if 0.5 * bend + fall > slack:
         root = sqrt(fall * fall + 2 * bend * slack)
@@ -122,14 +136,15 @@ def share_inside(step: Array, outside: float, h: Array, g: Array, origin: Array,
 
 
 @njit(cache=True, error_model="numpy", fastmath=REORDER)
-def maximise(
-    A: Array, alpha: Array, orthogonal: Array, cut: Cut, tolerance: float
-) -> tuple[Array, Array, Array, Array]:
-    """For every row a of A: value, outer bound, delta in the basis, and as a multiple of ``orthogonal``.
+def maximise(A: Array, outside: Array, basis: Array, cut: Cut, tolerance: float) -> tuple[Array, Array, Array, Array]:
+    """For every direction: value, outer bound, delta in the basis, and delta along the part outside the basis.
 
-    ``alpha`` holds the coordinates of a in the basis and ``orthogonal`` the rest of it (no columns: no rest).
+    A direction is a row of A together with the length ``outside`` of its part orthogonal to the basis. That part
+    is beside A if the basis is square, and contained in A otherwise.
     """
+    alpha = np.dot(A, basis)
     n, r = alpha.shape
+    beside = basis.shape[0] == r
     h, g, origin, radius = cut.curvature, cut.gradient, cut.origin, cut.radius
     bounded = radius < inf
     origin_norm = sqrt(np.sum(origin * origin))
@@ -138,29 +153,29 @@ def maximise(
         flat += 1
 
     values, upper = np.empty(n), np.empty(n)
-    steps, multiples = np.zeros((n, r)), np.zeros(n)
+    steps, along = np.zeros((n, r)), np.zeros(n)
     for k in range(n):
         direction, step = alpha[k], steps[k]
-        squared_norm = squared_outside = base = 0.0
+        squared_outside = outside[k] * outside[k]
+        squared_norm = squared_outside if beside else 0.0
         for j in range(A.shape[1]):
             squared_norm += A[k, j] * A[k, j]
-        for j in range(orthogonal.shape[1]):
-            squared_outside += orthogonal[k, j] * orthogonal[k, j]
+        base = 0.0
         for i in range(r):
             base += direction[i] * origin[i]  # a'theta_c
-        norm, outside = sqrt(squared_norm), sqrt(squared_outside)
+        norm = sqrt(squared_norm)
         values[k] = upper[k] = base
         if norm == 0.0:
             continue
 
         if bounded:  # the ball alone: its maximiser B a / |a|, if F allows it
-            along = radius / norm
+            scale = radius / norm
             rise = 0.0
             for i in range(r):
-                step[i] = along * direction[i] - origin[i]
+                step[i] = scale * direction[i] - origin[i]
                 rise += step[i] * (g[i] + 0.5 * h[i] * step[i])
             if rise <= cut.slack:
-                multiples[k] = along
+                along[k] = scale * outside[k]
                 values[k], upper[k] = radius * norm, radius * norm * (1 + ROUNDING)
                 continue
 
@@ -170,15 +185,15 @@ def maximise(
         curved = flat_part <= ROUNDING * norm
         if not bounded and not (curved and cut.slack < inf):
             values[k] = upper[k] = inf
-            step[:] = np.nan
+            step[:] = along[k] = np.nan
             continue
 
-        gain, bound, multiples[k] = best_ellipsoid(
-            direction, outside, flat_part, curved, flat, radius * norm - base, cut, tolerance, step
+        gain, bound, along[k] = best_ellipsoid(
+            direction, outside[k], flat_part, curved, flat, radius * norm - base, cut, tolerance, step
         )
         values[k] = base + gain
         upper[k] = base + bound + 8 * EPS * norm * origin_norm
-    return values, upper, steps, multiples
+    return values, upper, steps, along
 
 
 @njit(cache=True, error_model="numpy", fastmath=REORDER)
@@ -193,7 +208,7 @@ def best_ellipsoid(
     tolerance: float,
     step: Array,
 ) -> tuple[float, float, float]:
-    """Attained gain alpha'delta, its outer bound, and delta outside the basis per unit of ``outside``.
+    """Attained gain alpha'delta, its outer bound, and the length of delta outside the basis.
 
     Starts at rho = 0 if the direction is ``curved``; ``reach`` is the bound from the ball; delta goes to ``step``.
     """
@@ -208,17 +223,15 @@ def best_ellipsoid(
             # objective by at most 2 B |alpha_flat|. Without a ball both are zero to rounding.
             spill = 2 * cut.radius if bounded else 0.0
             slack = cut.slack + spill * sqrt(np.sum(g[:flat] ** 2)) if flat > 0 else cut.slack
-            gain, half_width, u, excess, slope = pencil(
-                0.0, alpha[flat:], 0.0, lowered[flat:], g[flat:], origin[flat:], slack, cut.room
-            )
+            gain, half_width, u, excess, slope = pencil(0.0, alpha, 0.0, lowered, g, origin, slack, cut.room)
             best = min(best, gain + spill * flat_part + 8 * EPS * half_width)
-            first, multiple, guess = flat, 0.0, cut.start
+            along, guess = 0.0, cut.start
             last = not bounded
             check = last or excess <= 0.0
         else:
             gain, half_width, u, excess, slope = pencil(rho, alpha, outside, lowered, g, origin, cut.slack, cut.room)
             best = min(best, gain + 8 * EPS * half_width)
-            first, multiple = 0, u / rho
+            along = outside * u / rho
             low, high = (rho, high) if excess > 0.0 else (low, rho)
             newton = -rho * excess / (excess + rho * slope)  # in rho; next line: in rho / (rho + stiffest)
             guess = rho + newton / max(1 - newton / (rho + stiffest), 0.05)
@@ -227,14 +240,19 @@ def best_ellipsoid(
             last = guess == rho or count == MAX_STEPS - 1
             check = last or abs(newton) <= 1e-6 * rho or count > PATIENCE
         if check:
-            step[:first] = 0.0
-            for i in range(first, len(h)):
-                step[i] = (u * alpha[i] - g[i] - rho * origin[i]) / (lowered[i] + rho)
-            room = cut.room if bounded else inf
-            share = share_inside(step, multiple * outside, h, g, origin, cut.slack, room)
+            bend, fall, square, radial = maximiser(rho, u, alpha, h, lowered, g, origin, step)
+            square += along * along
+            share = share_inside(bend, fall, square, radial, cut.slack, cut.room if bounded else inf)
             if last or best - share * gain <= tolerance * min(half_width, reach):
                 break
         rho = guess
-    share = share_inside(step, multiple * outside, h, g, origin, cut.inner_slack, cut.inner_room)
-    step *= share
-    return share * gain, best, share * multiple
+    share = share_inside(bend, fall, square, radial, cut.inner_slack, cut.inner_room)
+    for i in range(len(h)):
+        step[i] *= share
+    return share * gain, best, share * along
+
+
+@njit(cache=True, error_model="numpy")
+def outer_bounds(A: Array, outside: Array, basis: Array, cut: Cut, tolerance: float) -> Array:
+    """The outer bounds of ``maximise`` alone."""
+    return maximise(A, outside, basis, cut, tolerance)[1]

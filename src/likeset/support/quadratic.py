@@ -17,7 +17,8 @@ from math import inf, sqrt
 import numpy as np
 from numba import njit
 
-from likeset.support.pencil import EPS, MAX_STEPS, ROUNDING, Cut, maximise
+from likeset.support.eigen import eigen
+from likeset.support.pencil import EPS, MAX_STEPS, ROUNDING, Cut, maximise, outer_bounds
 from likeset.support.terms import Array, CurveTerms, LevelSet, Solution
 
 EIGEN_ERROR = 16 * EPS  # error of an eigenvalue or singular value relative to the largest
@@ -29,29 +30,50 @@ class Prepared:
     """An ellipsoid cut with a ball, ready for any direction."""
 
     status: str  # "regular", "point" or "empty"
-    centre: Array  # theta_c, shape (d,)
     minimum_bound: float  # certified lower bound of min F over the ball
     basis: Array  # orthonormal columns, shape (d, r)
     cut: Cut
 
-    def solve(self, A: Array, tolerance: float = 1e-7) -> Solution:
+    @property
+    def centre(self) -> Array:
+        """theta_c, shape (d,): the minimiser of F over the ball."""
+        return self.basis @ self.cut.origin
+
+    def solve(self, A: Array, tolerance: float = 1e-7, outside: Array | None = None) -> Solution:
         """Maximum of a'theta for each row a of A (n, d): attained values, maximisers, certified bounds.
 
-        Where the set is unbounded the value and the bound are +inf and the point is NaN; on an empty set they
-        are -inf and NaN.
+        With lengths ``outside`` (n,), every direction has one more coordinate, of its own and orthogonal to all
+        covariates; then so have the maximisers. Where the set is unbounded the value and the bound are +inf and the
+        point is NaN; on an empty set they are -inf and NaN.
         """
-        A = np.ascontiguousarray(A, dtype=np.float64)
+        A, basis, rest, orthogonal = self._directions(A, outside)
         n, d = A.shape
         if self.status == "empty":
-            return Solution(np.full(n, -inf), np.full((n, d), np.nan), np.full(n, -inf))
-        alpha = A @ self.basis
-        spans = self.basis.shape[1] == d
-        orthogonal = A[:, :0] if spans else A - alpha @ self.basis.T
-        values, upper, steps, multiples = maximise(A, alpha, orthogonal, self.cut, tolerance)
-        points = self.centre + steps @ self.basis.T
-        if not spans:
-            points += multiples[:, None] * orthogonal
+            points = np.full((n, d if outside is None or orthogonal is not None else d + 1), np.nan)
+            return Solution(np.full(n, -inf), points, np.full(n, -inf))
+        values, upper, steps, along = maximise(A, rest, basis, self.cut, tolerance)
+        points = (self.cut.origin + steps) @ basis.T
+        if orthogonal is not None:
+            points += np.divide(along, rest, out=np.zeros(n), where=rest > 0)[:, None] * orthogonal
+        elif outside is not None:
+            points = np.column_stack([points, along])
         return Solution(values, points, upper)
+
+    def bounds(self, A: Array, outside: Array, tolerance: float = 1e-7) -> Array:
+        """The outer bounds of ``solve`` alone, for a set that is not empty."""
+        A, basis, rest, _ = self._directions(A, outside)
+        upper: Array = outer_bounds(A, rest, basis, self.cut, tolerance)
+        return upper
+
+    def _directions(self, A: Array, outside: Array | None) -> tuple[Array, Array, Array, Array | None]:
+        """A, the basis, the lengths of the rows of A beyond it, and their parts there if these belong to A."""
+        A, basis = np.ascontiguousarray(A, dtype=np.float64), self.basis
+        if basis.shape[0] == basis.shape[1]:
+            return A, basis, np.zeros(len(A)) if outside is None else outside, None
+        if outside is not None:
+            A, basis = np.column_stack([A, outside]), np.pad(basis, ((0, 1), (0, 0)))
+        orthogonal = A - (A @ basis) @ basis.T
+        return A, basis, np.linalg.norm(orthogonal, axis=1), orthogonal
 
 
 def prepare(level_set: LevelSet) -> Prepared:
@@ -70,30 +92,28 @@ def prepare(level_set: LevelSet) -> Prepared:
     span = np.linalg.qr(level_set.X.T)[0] if d >= 2 * K else None
     X = np.ascontiguousarray(level_set.X if span is None else level_set.X @ span)
 
-    for spectrum in (spectrum_of_hessian, spectrum_of_factor):
-        curvature, lowered, rotation = spectrum(X, terms.a)
+    rotation, cut, minimum, bound = seen_by_hessian(X, terms.a, terms.s, level, radius)
+    weakest = 0.0 if span is not None or not len(cut.lowered) else cut.lowered[0]
+    flattest = cut.slack / (2 * radius * radius) if radius < inf else 0.0
+    if len(cut.lowered) and cut.curvature[0] - cut.lowered[0] > RESOLUTION * max(weakest, flattest):
+        curvature, lowered, rotation = spectrum_of_factor(X, terms.a)
         cut, minimum, bound = phase_one(X, terms.a, terms.s, rotation, curvature, lowered, level, radius)
-        weakest = lowered[0] if span is None else 0.0
-        flattest = cut.slack / (2 * radius * radius) if radius < inf else 0.0
-        if not len(lowered) or curvature[0] - lowered[0] <= RESOLUTION * max(weakest, flattest):
-            break
 
     padding = cut.slack - cut.inner_slack if cut.slack < inf else 0.0
     status = "regular"
     if level - minimum <= padding:
         status = "empty" if bound > level + padding else "point"
     basis = rotation if span is None else span @ rotation
-    return Prepared(status, basis @ cut.origin, bound, basis, cut)
+    return Prepared(status, bound, basis, cut)
 
 
 @njit(cache=True, error_model="numpy")
 def spectrum_of_hessian(X: Array, a: Array) -> tuple[Array, Array, Array]:
     """Eigenvalues of H = X'diag(a)X (ascending), the same lowered by their error, and eigenvectors."""
-    if X.shape[1] == 0:
-        return np.empty(0), np.empty(0), np.empty((0, 0))
-    values, vectors = np.linalg.eigh(np.dot(X.T * a, X))
+    values, vectors = eigen(np.dot(X.T * a, X))
     curvature = np.maximum(values, 0.0)
-    return curvature, np.maximum(values - EIGEN_ERROR * curvature[-1], 0.0), np.ascontiguousarray(vectors)
+    error = EIGEN_ERROR * curvature[-1] if len(values) > 0 else 0.0
+    return curvature, np.maximum(values - error, 0.0), vectors
 
 
 def spectrum_of_factor(X: Array, a: Array) -> tuple[Array, Array, Array]:
@@ -190,3 +210,11 @@ def ball_minimiser(h: Array, lowered: Array, b: Array, noise: float, radius: flo
     if norm > radius * (1 - 4 * EPS):  # keep the centre in the ball after a change of basis, too
         t *= radius / norm * (1 - 4 * EPS)
     return t, nu
+
+
+@njit(cache=True, error_model="numpy")
+def seen_by_hessian(X: Array, a: Array, s: Array, level: float, radius: float) -> tuple[Array, Cut, float, float]:
+    """Eigenvectors of H, and ``phase_one`` in their basis."""
+    curvature, lowered, rotation = spectrum_of_hessian(X, a)
+    cut, minimum, bound = phase_one(X, a, s, rotation, curvature, lowered, level, radius)
+    return rotation, cut, minimum, bound

@@ -8,7 +8,8 @@ The method, one idea per module:
   orthonormal basis of their span, plus one flat coordinate along the part of a outside the span;
 * :mod:`~likeset.support.phase_one`     a central point, or a certificate that there is none;
 * :mod:`~likeset.support.sqp`           all directions in lock-step, from the solution of a quadratic model
-  (:mod:`~likeset.support.ellipsoids`) along the boundary (:mod:`~likeset.support.rays`) until the outer bound of
+  (:mod:`~likeset.support.ellipsoids`) in steps along both boundaries (:mod:`~likeset.support.steps`,
+  :mod:`~likeset.support.leading`, :mod:`~likeset.support.rays`) until the outer bound of
   :mod:`~likeset.support.certificate` is met;
 * :mod:`~likeset.support.unbounded`     what to do without a ball.
 """
@@ -25,6 +26,7 @@ from likeset.support.sqp import CentredSet
 from likeset.support.terms import Array, CallableTerms, CurveTerms, LevelSet, Solution
 from likeset.support.unbounded import UnboundedSet, unbounded_set
 
+SAFE_SQUARE = 1e-200  # squared lengths between this and its inverse lose nothing
 IN_SPAN = 1e-13  # a unit direction with a smaller part outside the span of the covariates lies in the span
 
 
@@ -51,6 +53,18 @@ class Prepared:
         A = np.asarray(A, dtype=np.float64)
         if self.status == "empty":
             return Solution(np.full(len(A), np.nan), np.full(A.shape, np.nan), np.full(len(A), np.nan))
+        square = np.einsum("ij,ij->i", A, A)
+        if len(A) and square.min() > SAFE_SQUARE and square.max() < 1.0 / SAFE_SQUARE:
+            length = np.sqrt(square)
+            points, upper = self._solve_unit(A / length[:, None], tolerance)
+            upper *= length
+        else:
+            points, upper = self._solve_any_length(A, tolerance)
+        values = np.einsum("ij,ij->i", A, points)
+        return Solution(values=values, points=points, upper=np.maximum(upper, values))
+
+    def _solve_any_length(self, A: Array, tolerance: float) -> tuple[Array, Array]:
+        """Points and outer bounds for directions whose squares may under- or overflow, or that vanish."""
         largest = np.max(np.abs(A), axis=1, initial=0.0)
         scaled = A / np.where(largest > 0.0, largest, 1.0)[:, None]
         length = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
@@ -60,8 +74,7 @@ class Prepared:
         if len(unit):
             points[moving], bounds = self._solve_unit(unit, tolerance)
             upper[moving] = bounds * length[moving] * largest[moving]
-        values = np.einsum("ij,ij->i", A, points)
-        return Solution(values=values, points=points, upper=np.maximum(upper, values))
+        return points, upper
 
     def _solve_unit(self, unit: Array, tolerance: float) -> tuple[Array, Array]:
         """Points and outer bounds for directions of length one."""
@@ -104,7 +117,7 @@ def prepare(level_set: LevelSet) -> Prepared:
         value, err = value_and_error(X, terms, np.zeros(d), level)
         status = "empty" if value > level + err else ("point" if radius == 0.0 else "regular")
         return Prepared(status, np.zeros(d), value, radius, None, None)
-    basis = span_basis(X)
+    basis = span_basis(X, radius)
     flat = basis is not None
     reduced = X if basis is None else np.ascontiguousarray(X @ basis)
     body: CentredSet | UnboundedSet | None
@@ -117,9 +130,14 @@ def prepare(level_set: LevelSet) -> Prepared:
     return Prepared(status, centre, bound, radius, basis, None if status == "empty" else body)
 
 
-def span_basis(X: Array) -> Array | None:
-    """Orthonormal basis (d, r) of the span of the rows of X (K, d); None if that is all of R^d."""
+def span_basis(X: Array, radius: float = math.inf) -> Array | None:
+    """Orthonormal basis (d, r) of the span of the rows of X (K, d); None if that is all of R^d.
+
+    With a ball, coordinates in excess do no harm, and fewer covariates than dimensions need no decision on their rank.
+    """
     K, d = X.shape
+    if d > K and radius < math.inf:
+        return np.linalg.qr(X.T)[0]
     if d <= K:
         # The usual case, cheaply: a Gram matrix that is safely regular.
         scaled = X / np.maximum(np.max(np.abs(X), axis=0), 1e-300)

@@ -3,31 +3,31 @@ r"""Many directions over one bounded smooth set: feasible sequential quadratic p
 For every direction a (a row of A), maximise a'delta over C (centred coordinates, see
 :mod:`~likeset.support.rays`). One iteration, from a point on the boundary of C:
 
-1. gradient  g = g_c + X'(phi'(z + u) - phi'(z))  and packed Hessian  sum_k phi_k'' x_k x_k'  of all directions at
-   once: two matrix products;
-2. the certificate of the tangent gives an outer bound and the multipliers (lam, mu);
-   stop where the bound meets a'delta;
-3. the step of the quadratic model with both constraints linearised (:mod:`~likeset.support.certificate`);
+1. gradient  g = g_c + X'(phi'(z + u) - phi'(z))  of all directions at once: a matrix product;
+2. the certificate of the tangent (:mod:`~likeset.support.certificate`) gives an outer bound and the multipliers
+   (lam, mu); stop where the bound meets a'delta;
+3. packed Hessians  sum_k phi_k'' x_k x_k'  of all directions, another matrix product, in the coordinates in which they
+   count (:mod:`~likeset.support.leading`), and a step along both boundaries (:mod:`~likeset.support.steps`);
 4. back along the ray from theta_c to the boundary (:mod:`~likeset.support.rays`), so that every iterate is in C.
    A step that does not raise a'delta is undone; from then on this direction takes careful steps (an eigendecomposition
-   each: the quadratic model is maximised with the ball as it is), damped until they succeed. They matter where the
-   two constraints meet: the ray back repairs the worse violated one only, which there can cost more than
-   the linearised step gains.
+   each: the quadratic model is maximised with the ball as it is), damped until they succeed.
 
-Convergence is quadratic, 2-5 iterations as a rule; the bound is valid whether or not it converges.
+Convergence is quadratic, 2-4 iterations as a rule; the bound is valid whether or not it converges.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
-from likeset.support.certificate import certify, sqp_steps
+from likeset.support.certificate import certify
 from likeset.support.curves import evaluate_terms
 from likeset.support.ellipsoids import model_maximisers
+from likeset.support.leading import SMALL, leading_block, packed_products
 from likeset.support.rays import SLIVER, project_rays, project_rays_callable
+from likeset.support.steps import follow_boundaries, linearised_steps
 from likeset.support.terms import Array, CallableTerms, Curve, CurveTerms, IntArray
 
 MAX_ITERATIONS = 120
@@ -35,15 +35,15 @@ FIRST_DAMPING, MAX_DAMPING = 1e-3, 1e12
 ROUNDING = 2 * float(np.finfo(np.float64).eps)
 PACKED_LIMIT = 4_000_000  # numbers in the table of products x_ki x_kj (32 MB); beyond, Hessians one by one
 BLOCK_LIMIT = 200_000  # numbers in an (n, K) block of directions
+WORTH_DROPPING = 0.9  # directions that are done go on with the others until there are enough of them to drop
 
 
 @dataclass(frozen=True)
 class CentredSet:
     """C = { delta : g_c'delta + sum_k D_k(x_k'delta) <= e, |delta|^2 + 2 theta_c'delta <= e2 }.
 
-    z = X theta_c, ``base`` what :func:`~likeset.support.rays.centred_terms` wants to know of z; ``products`` holds
-    x_ki x_kj for i <= j (None if that table would be too large); the Hessian of F at the centre has
-    eigenvalues ``curvatures`` and eigenvectors ``axes``.
+    z = X theta_c, ``base`` what :func:`~likeset.support.rays.centred_terms` wants to know of z; the Hessian of F at
+    the centre has eigenvalues ``curvatures``, largest first, and eigenvectors ``axes``.
     """
 
     X: Array
@@ -57,7 +57,22 @@ class CentredSet:
     g_c: Array
     curvatures: Array
     axes: Array
-    products: Array | None
+
+    @cached_property
+    def products(self) -> Array | None:
+        """The table of x_ki x_kj, i <= j; None if it would be too large."""
+        K, d = self.X.shape
+        return packed_products(self.X, d) if K * d * (d + 1) // 2 <= PACKED_LIMIT else None
+
+    @cached_property
+    def turned(self) -> Array:
+        """The covariates in the coordinates of ``axes``."""
+        return self.X @ self.axes
+
+    @cached_property
+    def turned_squares(self) -> Array:
+        """Their squares: weights times this is the diagonal of a Hessian in these coordinates."""
+        return self.turned**2
 
     def project(self, Y: Array, U: Array, slopes: Array, weights: Array, rise: Array) -> None:
         """Rows of Y and U = Y X' to the boundary of C, in place; derivatives there to slopes, weights, rise."""
@@ -72,7 +87,7 @@ class CentredSet:
     def hessians(self, weights: Array) -> Array:
         """Packed upper triangles of X' diag(w) X, one column for every row w of weights."""
         if self.products is not None:
-            return self.products.T @ weights.T
+            return self.products @ weights.T
         upper = packed_indices(self.X.shape[1])
         return np.column_stack([((self.X.T * w) @ self.X)[upper] for w in weights])
 
@@ -94,47 +109,79 @@ class CentredSet:
         rounding = ROUNDING * float(np.linalg.norm(self.theta_c))  # a smaller gap is lost in a'theta_c + a'delta
         for _ in range(MAX_ITERATIONS):
             G = self.g_c + slopes @ self.X
-            bound, lam, mu = certify(A, Y, G, rise, self.theta_c, self.e, self.e2, self.radius)
+            bound, lam, mu, slack_g, slack_b = certify(A, Y, G, rise, self.theta_c, self.e, self.e2, self.radius)
             upper[rows] = bound = np.minimum(upper[rows], bound)
             best[rows] = Y
             going = (bound - value > np.maximum(tolerance * bound, rounding)) & (damping < MAX_DAMPING)
-            if not going.all():
-                if not going.any():
-                    break
-                rows, A, Y, U, G, slopes, weights = (x[going] for x in (rows, A, Y, U, G, slopes, weights))
-                rise, value, lam, mu = (x[going] for x in (rise, value, lam, mu))
-                damping, careful = damping[going], careful[going]
-            hessians = self.hessians(weights)
-            steps = sqp_steps(A, Y, G, hessians, rise, lam, mu, self.theta_c, self.e, self.e2)
-            for i in np.flatnonzero(careful):
-                steps[i] = self._careful_step(A[i], Y[i], G[i], hessians[:, i], float(rise[i]), float(damping[i]))
+            left = np.flatnonzero(going)
+            if len(left) == 0:
+                break
+            if len(left) <= WORTH_DROPPING * len(going):
+                rows, careful, going = rows.take(left), careful.take(left), going.take(left)
+                A, Y, U, G, slopes, weights = (x.take(left, axis=0) for x in (A, Y, U, G, slopes, weights))
+                rise, value, lam, mu, damping, slack_g, slack_b = (
+                    x.take(left) for x in (rise, value, lam, mu, damping, slack_g, slack_b)
+                )
+            steps = self._steps(A, Y, U, G, weights, lam, mu, slack_g, slack_b)
+            for i in np.flatnonzero(careful & going) if careful.any() else ():
+                steps[i] = self._careful_step(A[i], Y[i], G[i], weights[i], float(rise[i]), float(damping[i]))
             new_Y, new_U = Y + steps, U + steps @ self.X.T
             new_slopes, new_weights, new_rise = np.empty_like(slopes), np.empty_like(weights), np.empty_like(rise)
             self.project(new_Y, new_U, new_slopes, new_weights, new_rise)
             new_value = np.einsum("ij,ij->i", A, new_Y)
             # Within the sliver of the projection a value may fall although the point improves.
             better = new_value > value - 4.0 * SLIVER * np.abs(value)
-            relaxed = np.where(damping > 1e-6, 0.1 * damping, 0.0)
-            tighter = np.where(careful, np.maximum(FIRST_DAMPING, 10.0 * damping), 0.0)  # careful first, then damped
-            damping = np.where(better, relaxed, tighter)
-            careful |= ~better
-            if not better.all():
-                failed = ~better
+            failed = np.flatnonzero(~better)
+            if len(failed) or careful.any():
+                relaxed = np.where(damping > 1e-6, 0.1 * damping, 0.0)
+                tighter = np.where(careful, np.maximum(FIRST_DAMPING, 10.0 * damping), 0.0)  # careful, then damped
+                damping = np.where(better, relaxed, tighter)
+                careful |= ~better & going
                 new_Y[failed], new_U[failed], new_slopes[failed] = Y[failed], U[failed], slopes[failed]
                 new_weights[failed], new_rise[failed], new_value[failed] = weights[failed], rise[failed], value[failed]
             Y, U, slopes, weights, rise, value = new_Y, new_U, new_slopes, new_weights, new_rise, new_value
         return best, upper
 
-    def _careful_step(self, a: Array, delta: Array, g: Array, packed: Array, rise: float, damping: float) -> Array:
+    def _steps(
+        self,
+        A: Array,
+        Y: Array,
+        U: Array,
+        G: Array,
+        weights: Array,
+        lam: Array,
+        mu: Array,
+        slack_g: Array,
+        slack_b: Array,
+    ) -> Array:
+        """The steps of all directions; in the coordinates of ``axes`` if a part of them suffices for the curvature."""
+        d = A.shape[1]
+        X, g_c, B, leading = self.X, self.g_c, self.theta_c + Y, d
+        if d >= SMALL:
+            diagonals = weights @ self.turned_squares
+            leading = leading_block(diagonals, lam, mu)
+        if leading < d:
+            X, g_c, A, G, B = self.turned, g_c @ self.axes, A @ self.axes, G @ self.axes, B @ self.axes
+            hessians, rest = packed_products(X, leading) @ weights.T, diagonals[:, leading:]
+        else:
+            hessians, rest = self.hessians(weights), weights[:, :0]
+        steps, solved, inner_products, follows = linearised_steps(A, G, B, hessians, rest, lam, mu, slack_g, slack_b)
+        if isinstance(self.terms, CurveTerms):
+            curve, a = int(self.terms.curve), self.terms.a
+            follow_boundaries(
+                steps, solved, inner_products, follows, slack_g, slack_b, Y, U, X,
+                curve, a, self.z, self.base, self.g_c, g_c, self.e, self.e2,
+            )  # fmt: skip
+        return steps @ self.axes.T if leading < d else steps
+
+    def _careful_step(self, a: Array, delta: Array, g: Array, weights: Array, rise: float, damping: float) -> Array:
         """The step p to the maximiser over { g'p + p'Hp/2 <= e - dF } cut with the ball itself.
 
         Worth an eigendecomposition where the two constraints meet at a sharp edge, and linearising them fails. With
         enough damping (times the diagonal of H, on top) the model lies inside C, and the step cannot fail.
         """
         d = len(a)
-        H = np.empty((d, d))
-        H[packed_indices(d)] = packed
-        H = np.triu(H) + np.triu(H, 1).T
+        H = (self.X.T * weights) @ self.X
         curvatures, axes = np.linalg.eigh(H + damping * np.diag(np.diag(H)))
         theta = self.theta_c + delta
         share = max(0.0, 1.0 - rise / self.e), max(0.0, 1.0 - float(delta @ (self.theta_c + theta)) / self.e2)
@@ -172,8 +219,6 @@ def centre_terms(
     else:
         base = z
     curvatures, axes = np.linalg.eigh((X.T * second) @ X)
-    i, j = packed_indices(X.shape[1])
-    products = X[:, i] * X[:, j] if len(X) * len(i) <= PACKED_LIMIT else None
     return CentredSet(
         X=X,
         terms=terms,
@@ -184,7 +229,6 @@ def centre_terms(
         z=z,
         base=base,
         g_c=X.T @ first,
-        curvatures=np.maximum(curvatures, 0.0),
-        axes=axes,
-        products=products,
+        curvatures=np.maximum(curvatures[::-1], 0.0),
+        axes=np.ascontiguousarray(axes[:, ::-1]),
     )

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,3 +98,49 @@ class Solution:
     values: Array
     points: Array
     upper: Array
+
+
+class PreparedSet(Protocol):
+    """A level set ready to answer directions."""
+
+    @property
+    def status(self) -> str:
+        """ "regular", "point" (one point within rounding) or "empty" (certified)."""
+        ...
+
+    @property
+    def centre(self) -> Array:
+        """A point of the set; for an empty one, the point that comes closest."""
+        ...
+
+    def solve(self, A: Array, tolerance: float = 1e-7) -> Solution:
+        """Maxima of a'theta for the rows a of A."""
+        ...
+
+
+@dataclass(frozen=True)
+class WindowTable:
+    """Windows of covariates: window k holds the covariates members[starts[k] : starts[k + 1]] and the share
+    exp(log_shares[k]) of the error level. Different windows hold different covariates.
+    """
+
+    starts: IntArray
+    members: IntArray
+    log_shares: Array
+
+    @property
+    def owners(self) -> IntArray:
+        """The window of every entry of ``members``."""
+        return np.repeat(np.arange(len(self.log_shares)), np.diff(self.starts))
+
+
+@dataclass(frozen=True)
+class WindowedSet:
+    """C = { theta : log sum_k pi_k exp sum_{b in W_k} [gain_b + phi_b(x_b'theta)] <= level, |theta| <= radius }."""
+
+    X: Array
+    terms: Terms
+    gains: Array
+    windows: WindowTable
+    level: float
+    radius: float

@@ -1,0 +1,191 @@
+r"""The support function of a window mixture with smooth terms, by Newton steps on the log-sum-exp itself.
+
+    C = { theta : Phi(theta) <= level, |theta| <= radius },      Phi of :mod:`~likeset.support.window_sums`.
+
+Phi is a smooth convex function like any other, so the machinery of a single likelihood serves unchanged: points move
+along the boundary (:mod:`~likeset.support.window_newton`), every tangent gives an outer bound
+(:mod:`~likeset.support.certificate`). What differs is the centre. Where all data agree every M_k is far below zero and
+only windows without data speak: Phi is flat there and its own second-order model says nothing. The minimiser of the sum
+of *all* terms is central for every window at once, and its Hessian gives the first guess of the maximisers' directions.
+If that point is not well inside C, Phi itself is minimised, with the usual certificate of emptiness.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from likeset.support.curves import evaluate_terms
+from likeset.support.evaluate import log_sum_exp, window_exponents
+from likeset.support.newton import CENTRED, MAX_HALVINGS, ROUNDING, ball_step, minimise_over_ball, tangent_minimum
+from likeset.support.phase_one import EPS
+from likeset.support.terms import Array, Curve, CurveTerms, Solution, WindowedSet, WindowTable
+from likeset.support.window_newton import maximise_directions
+from likeset.support.window_sums import Centred, hessian_of, workspace
+
+ROOMY = 1.0  # nats below the level that make the minimiser of all terms a good centre
+CENTRAL = 0.5  # share of the radius beyond which a centre is drawn towards zero
+Evaluation = tuple[float, float, Array, Array]  # value, size of its summands, gradient, Hessian
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A window mixture ready for directions."""
+
+    status: str
+    centre: Array
+    minimum_bound: float
+    body: Centred
+    metric: Array
+
+    def solve(self, A: Array, tolerance: float = 1e-7) -> Solution:
+        """max a'theta over C for every row a of A (n, d); nan if C is empty."""
+        A = np.ascontiguousarray(A, dtype=np.float64)
+        if self.status == "empty":
+            return Solution(np.full(len(A), np.nan), np.full(A.shape, np.nan), np.full(len(A), np.nan))
+        length = np.linalg.norm(A, axis=1)
+        moving = length > 0.0
+        points, upper = np.tile(self.centre, (len(A), 1)), np.zeros(len(A))
+        if moving.any():
+            unit = A[moving] / length[moving, None]
+            guesses = np.ascontiguousarray(np.linalg.solve(self.metric, unit.T).T)
+            delta, bounds = maximise_directions(self.body, unit, guesses, tolerance)
+            points[moving] += delta
+            upper[moving] = length[moving] * np.minimum(unit @ self.centre + bounds, self.body.radius)
+        values = np.einsum("ij,ij->i", A, points)
+        return Solution(values, points, np.maximum(upper, values))
+
+
+def prepare(target: WindowedSet) -> Prepared:
+    """Centre and derivatives there, or a certificate of emptiness. The radius must be finite, the terms curves."""
+    terms, radius, level = target.terms, target.radius, target.level
+    assert isinstance(terms, CurveTerms) and radius < math.inf
+    X = np.ascontiguousarray(target.X)
+    theta, joint_room = _joint_centre(target)
+    value, err = phi_and_error(target, theta)
+    bound = -math.inf
+    if level - value < ROOMY:
+        theta, bound = minimise_convex(lambda point: evaluate(target, point), theta, radius, level)
+        value, err = phi_and_error(target, theta)
+        if not bound > level + err and float(theta @ theta) > (CENTRAL * radius) ** 2:
+            theta = _drawn_inwards(target, theta, value)
+            value, err = phi_and_error(target, theta)
+    slack = level - value
+    status = "empty" if bound > level + err else "regular" if slack > err else "point"
+    e = max(slack, 0.0) + err
+    e2 = max(radius**2 - float(theta @ theta), 0.0) + 64 * EPS * radius**2
+    z = X @ theta
+    heights, first, second = evaluate_terms(terms, z)
+    unit = CurveTerms(terms.curve, np.ones(len(z)), np.zeros(len(z)))
+    base = evaluate_terms(unit, -np.abs(z) if terms.curve == Curve.SOFTPLUS else z)[1]
+    exponents = window_exponents(target.windows, target.gains + heights)
+    log_voices = exponents - log_sum_exp(exponents)
+    body = Centred(
+        X=X, curve=int(terms.curve), a=terms.a, z=z, base=base, tilt=first, starts=target.windows.starts,
+        members=target.windows.members, log_voices=log_voices, theta_c=theta, radius=radius * (1 + 32 * EPS),
+        e=e, e2=e2,
+    )  # fmt: skip
+    # The first guess: the ellipsoid half-way between the model of all terms and the ball.
+    metric = (X.T * second) @ X / max(joint_room, e) + 2.0 / e2 * np.eye(X.shape[1])
+    return Prepared(status, theta, bound, body, metric)
+
+
+def phi_and_error(target: WindowedSet, theta: Array) -> tuple[float, float]:
+    """Phi(theta), and the rounding error to allow for in comparing it with the level."""
+    z = target.X @ theta
+    heights = evaluate_terms(target.terms, z)[0]  # type: ignore[arg-type]
+    size = np.abs(heights) + np.abs(target.gains)
+    if isinstance(target.terms, CurveTerms):
+        size = size + 2.0 * np.abs(target.terms.s * z)
+    largest = float(window_exponents(target.windows, size).max(initial=0.0))
+    value = float(log_sum_exp(window_exponents(target.windows, target.gains + heights)))
+    return value, 64 * EPS * (largest + abs(target.level) + 1.0)
+
+
+def evaluate(target: WindowedSet, theta: Array) -> Evaluation:
+    """Phi, the size of its summands, gradient and Hessian."""
+    heights, first, second = evaluate_terms(target.terms, target.X @ theta)  # type: ignore[arg-type]
+    exponents = window_exponents(target.windows, target.gains + heights)
+    value = float(log_sum_exp(exponents))
+    if not value < math.inf:
+        return value, value, np.zeros_like(theta), np.zeros((len(theta), len(theta)))
+    voices = np.exp(exponents - value)
+    pulls = _pulls(target.windows, voices, len(first))
+    g = target.X.T @ (pulls * first)
+    at = workspace(len(first), len(voices))
+    at.bend[:], at.incline[:], at.pulls[:], at.voices[:] = second, first, pulls, voices
+    H = hessian_of(target.X, target.windows.starts, target.windows.members, at, g)
+    size = float(np.abs(target.gains).sum() + np.abs(heights).sum())
+    return value, size, g, H
+
+
+def minimise_convex(
+    evaluate: Callable[[Array], Evaluation], start: Array, radius: float, level: float, max_iterations: int = 100
+) -> tuple[Array, float]:
+    """(theta, lower bound): a point of the ball with a value well below the level, or a proof that there is none.
+
+    Newton's method with the second-order model minimised over the ball, as in :mod:`~likeset.support.newton`.
+    """
+    d = len(start)
+    p, x, L = np.empty(d), np.empty(d), np.empty((d, d))
+    theta = start
+    value, size, g, H = evaluate(theta)
+    if not value < math.inf:
+        theta = np.zeros(d)
+        value, size, g, H = evaluate(theta)
+    lower = -math.inf
+    for _ in range(max_iterations):
+        lower = max(lower, value + tangent_minimum(g, theta, 0.0, radius))
+        if value - lower <= CENTRED * (level - value) or lower > level + 4.0 * ROUNDING * size:
+            break
+        ball_step(g, H, theta, radius, L, p, x)
+        descent = float(g @ p)
+        if descent >= 0.0:
+            break
+        step = 1.0
+        for _ in range(MAX_HALVINGS):
+            trial = evaluate(theta + step * p)
+            if trial[0] <= value + 1e-4 * step * descent + ROUNDING * size:
+                break
+            step *= 0.5
+        else:
+            break
+        theta = theta + step * p
+        value, size, g, H = trial
+        if -descent <= ROUNDING * size:
+            break
+    return theta, max(lower, value + tangent_minimum(g, theta, 0.0, radius))
+
+
+def _joint_centre(target: WindowedSet) -> tuple[Array, float]:
+    """A minimiser of the sum of all terms, away from the sphere, and how far the joint set's level lies above it."""
+    terms, radius = target.terms, target.radius
+    assert isinstance(terms, CurveTerms)
+    level = target.level - float(target.gains.sum())
+    start = np.zeros(target.X.shape[1])
+    theta, value, _, _ = minimise_over_ball(target.X, terms, 0.0, radius, start, 0.05, 200, level)
+    if float(theta @ theta) > (CENTRAL * radius) ** 2:
+        theta, value, _, _ = minimise_over_ball(target.X, terms, 1.0 / radius**2, radius, theta, 0.05, 50)
+        if float(theta @ theta) > (0.98 * radius) ** 2:
+            theta = 0.98 * theta
+    return theta, level - value
+
+
+def _drawn_inwards(target: WindowedSet, theta: Array, value: float) -> Array:
+    """A point nearer to zero that costs at most half of level - Phi(theta)."""
+    share = 0.5
+    while share > 1e-9:
+        inner = (1.0 - share) * theta
+        cost = phi_and_error(target, inner)[0] - value
+        if cost <= 0.5 * (target.level - value):
+            return inner
+        share *= 0.5
+    return theta
+
+
+def _pulls(windows: WindowTable, voices: Array, count: int) -> Array:
+    """w_b, the voices of the windows that b belongs to."""
+    return np.bincount(windows.members, weights=voices[windows.owners], minlength=count).astype(np.float64)

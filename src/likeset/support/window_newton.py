@@ -1,0 +1,213 @@
+r"""Maximising a'delta over a window mixture, one direction after another: feasible Newton steps along the boundary.
+
+One iteration, from a point on the boundary of C = { Phi - Phi(theta_c) <= e, |theta_c + delta| <= radius }:
+
+1. gradient g of Phi; the tangent's certificate (:mod:`~likeset.support.certificate`) gives an outer bound and the
+   multipliers (lam, mu); stop where the bound meets a'delta;
+2. the step p of the quadratic model, M = lam H + mu I, with both constraints linearised;
+3. *correction*: at the end of the step both constraints are violated to second order. Two further steps in the metric
+   of M, by multiples of M^-1 g and M^-1 theta, take that back. Without it, pulling the point back towards the centre
+   costs more than the step gained wherever likelihood and ball are active together, in function spaces the rule;
+4. along the ray from the centre onto the boundary. A step that does not raise a'delta is undone and M is damped.
+
+Directions start at the best point known: a guess, or the maximiser of an earlier direction.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from likeset.support.certificate import active_multipliers, certificate
+from likeset.support.dense import compiled
+from likeset.support.terms import Array
+from likeset.support.window_sums import Centred, gradient_of, hessian_of, rise_along, stretch, workspace
+
+MAX_ITERATIONS = 100
+CORRECTIONS = 2
+ROUNDING = 2 * float(np.finfo(np.float64).eps)
+
+
+@compiled
+def factor(M: Array) -> bool:
+    """Overwrite the lower triangle of M by its Cholesky factor; False if a pivot is lost."""
+    d = M.shape[0]
+    for i in range(d):
+        diagonal = M[i, i]
+        for j in range(i + 1):
+            total = M[i, j]
+            for m in range(j):
+                total -= M[i, m] * M[j, m]
+            if i > j:
+                M[i, j] = total / M[j, j]
+            elif total > 1e-15 * diagonal:
+                M[i, i] = math.sqrt(total)
+            else:
+                return False
+    return True
+
+
+@compiled
+def solve_factored(L: Array, x: Array) -> None:
+    """x <- (LL')^-1 x."""
+    d = x.shape[0]
+    for i in range(d):
+        total = x[i]
+        for j in range(i):
+            total -= L[i, j] * x[j]
+        x[i] = total / L[i, i]
+    for i in range(d - 1, -1, -1):
+        x[i] /= L[i, i]
+        for j in range(i):
+            x[j] -= x[i] * L[i, j]
+
+
+@compiled
+def inner_product(x: Array, y: Array) -> float:
+    """x'y."""
+    total = 0.0
+    for j in range(x.shape[0]):
+        total += x[j] * y[j]
+    return total
+
+
+@njit(cache=True, error_model="numpy")
+def lagrangian(H: Array, lam: float, mu: float, damping: float, M: Array) -> None:
+    """M = (1 + damping) (lam H + mu I), positive definite by a tiny share of its largest entry at least."""
+    d = H.shape[0]
+    largest = 0.0
+    for i in range(d):
+        largest = max(largest, lam * H[i, i] + mu)
+    for i in range(d):
+        for j in range(i):
+            M[i, j] = (1.0 + damping) * lam * H[i, j]
+        M[i, i] = (1.0 + damping) * (lam * H[i, i] + mu) + 1e-14 * largest
+
+
+@njit(cache=True, error_model="numpy")
+def corrected_step(
+    c: Centred,
+    delta: Array,
+    u: Array,
+    p: Array,
+    to_g: Array,
+    to_q: Array,
+    gg: float,
+    gq: float,
+    qq: float,
+    moved: Array,
+) -> Array:
+    """Take back what the step p violates: p - alpha M^-1 g - beta M^-1 q, twice; returns X (delta + corrected p).
+
+    to_g = M^-1 g and to_q = M^-1 q, q = theta_c + delta; gg = g'M^-1 g and so on. ``moved`` receives delta + p.
+    """
+    at = workspace(u.shape[0], c.log_voices.shape[0])
+    new_u = np.empty_like(u)
+    determinant = gg * qq - gq * gq
+    for correction in range(CORRECTIONS + 1):
+        square = 0.0
+        for j in range(delta.shape[0]):
+            moved[j] = delta[j] + p[j]
+            square += moved[j] * (moved[j] + 2.0 * c.theta_c[j])
+        for b in range(u.shape[0]):
+            new_u[b] = inner_product(c.X[b], moved)
+        if correction == CORRECTIONS:
+            break
+        over = rise_along(c, new_u, 1.0, at)[0] - c.e
+        outside = 0.5 * (square - c.e2)
+        if not over < math.inf:
+            break
+        alpha, beta = 0.0, 0.0
+        if over > 0.0 and outside > 0.0 and determinant > 1e-12 * gg * qq:
+            alpha, beta = (qq * over - gq * outside) / determinant, (gg * outside - gq * over) / determinant
+        elif over > 0.0:
+            alpha = over / gg
+        elif outside > 0.0:
+            beta = outside / qq
+        else:
+            break
+        for j in range(p.shape[0]):
+            p[j] -= alpha * to_g[j] + beta * to_q[j]
+    return new_u
+
+
+@njit(cache=True, error_model="numpy")
+def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, best: Array) -> float:
+    """Write a feasible near-maximiser of a'delta to ``best``; return the certified outer bound."""
+    K, d = c.X.shape
+    at, trial_at = workspace(K, c.log_voices.shape[0]), workspace(K, c.log_voices.shape[0])
+    delta, u = start.copy(), np.empty(K)
+    for b in range(K):
+        u[b] = inner_product(c.X[b], delta)
+    rise = stretch(c, delta, u, at)
+    g, p, to_g, to_q, trial = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    M = np.empty((d, d))
+    value = inner_product(a, delta)
+    upper, damping = math.inf, 0.0
+    rounding = ROUNDING * math.sqrt(inner_product(c.theta_c, c.theta_c))
+    for _ in range(MAX_ITERATIONS):
+        gradient_of(c, at, g)
+        h = c.e - rise + inner_product(g, delta)
+        bound, lam, mu = certificate(a, g, h, c.theta_c, c.e2, c.radius)
+        upper = min(upper, bound)
+        if upper - value <= max(tolerance * upper, rounding):
+            break
+        H = hessian_of(c.X, c.starts, c.members, at, g)
+        improved = False
+        while not improved and damping < 1e12:
+            lagrangian(H, lam, mu, damping, M)
+            if not factor(M):
+                damping = max(1e-10, 100.0 * damping)
+                continue
+            square = 0.0
+            for j in range(d):
+                p[j], to_g[j], to_q[j] = a[j], g[j], c.theta_c[j] + delta[j]
+                square += delta[j] * (delta[j] + 2.0 * c.theta_c[j])
+            solve_factored(M, p)
+            solve_factored(M, to_g)
+            solve_factored(M, to_q)
+            gg, ga, gq = inner_product(g, to_g), inner_product(g, p), inner_product(g, to_q)
+            qa, qq = 0.0, 0.0
+            for j in range(d):
+                q = c.theta_c[j] + delta[j]
+                qa += q * p[j]
+                qq += q * to_q[j]
+            alpha, beta = active_multipliers(ga, gg, gq, qa, qq, c.e - rise, 0.5 * (c.e2 - square))
+            for j in range(d):
+                p[j] -= alpha * to_g[j] + beta * to_q[j]
+            trial_u = corrected_step(c, delta, u, p, to_g, to_q, gg, gq, qq, trial)
+            new_rise = stretch(c, trial, trial_u, trial_at)
+            new_value = inner_product(a, trial)
+            improved = new_value > value
+            relaxed = 0.1 * damping if damping > 1e-2 else 0.0
+            damping = relaxed if improved else max(0.3, 5.0 * damping)
+        if not improved:
+            break
+        delta, trial, u, rise, value = trial, delta, trial_u, new_rise, new_value
+        at, trial_at = trial_at, at
+    best[:] = delta
+    return upper
+
+
+@njit(cache=True, error_model="numpy")
+def maximise_directions(c: Centred, A: Array, guesses: Array, tolerance: float) -> tuple[Array, Array]:
+    """(delta, upper) for unit rows of A (n, d): feasible points and outer bounds of a'delta."""
+    n, d = A.shape
+    points, upper = np.empty((n, d)), np.empty(n)
+    K = c.X.shape[0]
+    at, u = workspace(K, c.log_voices.shape[0]), np.empty(K)
+    for i in range(n):
+        start = guesses[i].copy()
+        for b in range(K):
+            u[b] = inner_product(c.X[b], start)
+        stretch(c, start, u, at)
+        known = inner_product(A[i], start)
+        for m in range(i):
+            value = inner_product(A[i], points[m])
+            if value > known:
+                known = value
+                start = points[m].copy()
+        upper[i] = maximise_direction(c, A[i], start, tolerance, points[i])
+    return points, upper
