@@ -156,7 +156,7 @@ def compare_command(
 
     result.write_csv(out / "compare.csv")
     figure, axes = plt.subplots(figsize=(8.4, 5.0))
-    figure.subplots_adjust(left=0.09, right=0.72, top=0.93, bottom=0.11)
+    figure.subplots_adjust(left=0.09, right=0.73, top=0.93, bottom=0.11)
     plot_widths(result, axes, title=f"{law!r}, {problem.space!r}, {repeats} runs")
     figure.savefig(out / "compare.png", dpi=150)
     plt.close(figure)

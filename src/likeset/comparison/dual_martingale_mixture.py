@@ -93,7 +93,7 @@ class EllipsoidFamily:
 
     @property
     def is_empty(self) -> bool:
-        """Whether an ellipsoid has a negative squared radius: a certified alarm."""
+        """Whether an ellipsoid is empty: a certified alarm. (``interval`` notices ellipsoids that do not meet.)"""
         return bool((self._squared_radii < 0).any())
 
     def interval(self, X: Any) -> tuple[Array, Array]:
@@ -107,7 +107,10 @@ class EllipsoidFamily:
         squared = projected**2 @ (b / (values + b)) + outside[:, None] ** 2
         reach = np.sqrt(self._squared_radii / b * squared)
         reach = reach + _OUTWARD * (reach + np.abs(middle))
-        return np.max(middle - reach, axis=1), np.min(middle + reach, axis=1)
+        low, high = np.max(middle - reach, axis=1), np.min(middle + reach, axis=1)
+        if (low > high).any():  # no function is in all ellipsoids, though none of them is empty
+            raise EmptySetError(self.alpha)
+        return low, high
 
     def upper(self, X: Any) -> Array:
         """Upper end of the band."""

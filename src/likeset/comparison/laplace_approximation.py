@@ -10,6 +10,7 @@ from likeset.arguments import positive
 from likeset.comparison.base import Comparison, default_penalty
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.comparison.likelihood import likelihood_terms, lowest
+from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, CurveFamily, Family
 from likeset.families.gaussian import Gaussian
 from likeset.spaces.base import Space
@@ -42,6 +43,10 @@ class LaplaceApproximation(Comparison):
         self, space: Space, alpha: float, family: CurveFamily, penalty: float | None = None, within_theta: bool = False
     ) -> None:
         super().__init__(space, alpha, family)
+        if not isinstance(family, CurveFamily):
+            raise InvalidArgumentError(
+                "family", family, "has no curvature to approximate with", "use an exponential family, or Heuristic"
+            )
         self.penalty = default_penalty(space) if penalty is None else positive("penalty", penalty)
         self.within_theta = within_theta
         self._centre = np.zeros(0)

@@ -7,6 +7,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from likeset.comparison.compare import OURS, Comparisons
 
@@ -28,10 +29,14 @@ def plot_widths(result: Comparisons, axes: Axes | None = None, title: str | None
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(n[0], n[-1])
+    for axis in (axes.xaxis, axes.yaxis):  # 1, 2, 5, 10, ... as plain numbers
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("observations")
     axes.set_ylabel("mean width of the band")
     if title:
-        axes.set_title(title, fontsize=10)
+        axes.set_title(title, fontsize=9, loc="left")
     _label_ends(axes, [result.names[i] for i in shown], [result.provable[i] for i in shown], widths[shown, -1])
     return axes
 

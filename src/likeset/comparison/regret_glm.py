@@ -15,7 +15,7 @@ from likeset.spaces.base import Space
 from likeset.support.evaluate import curve_heights
 from likeset.support.terms import Curve, CurveTerms
 
-_ROUNDS = 12  # damped fixed-point steps; every one gives a valid bound, the best is kept
+_ROUNDS = 12  # damped fixed-point steps at most; every one gives a valid bound, the best is kept
 
 
 class RegretGLM(Comparison):
@@ -86,7 +86,9 @@ class RegretGLM(Comparison):
                 + np.linalg.slogdet(precision / self.penalty)[1]
             )
             expected = float(terms.a @ _mean_height(terms.curve, z, v) - terms.s @ z)
-            best = min(best, expected + float(divergence))
+            previous, best = best, min(best, expected + float(divergence))
+            if previous - best < 1e-4:
+                break
             target = np.log(np.maximum(terms.a, 1e-300)) + _log_mean_curvature(terms.curve, z, v)
             log_weight = 0.5 * (log_weight + target)
         return best
