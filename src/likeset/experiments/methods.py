@@ -19,9 +19,12 @@ from likeset.comparison import (
     NeiswangerRamdas,
     applicable,
 )
+from likeset.experiments.one_sided import OneSidedWeights
+from likeset.families import Gaussian
 from likeset.families.base import Family
 from likeset.predictors import FTRL, Mixture
 from likeset.sequence import ConfidenceSequence
+from likeset.spaces import RKHS
 from likeset.spaces.base import Space
 from likeset.weights import BiasWeighting
 
@@ -80,6 +83,16 @@ LIKELIHOOD_RATIO: dict[str, Method] = {
     )
 }
 
+ONE_SIDED = Method(
+    "lr-one-sided",
+    "LR, weights on one side (invalid)",
+    "#d55e00",
+    "o",
+    lambda family, space, alpha: OneSidedWeights(family, space, alpha, penalty(space)),  # type: ignore[arg-type]
+    provable=False,
+)
+"""The negative control, Gaussian noise only."""
+
 PAPER = ("lr-bound", "lr-exact", "lr-projection")
 """The paper's method, in the three readings of its bias."""
 
@@ -115,12 +128,15 @@ def competing(family: Family, space: Space) -> list[Method]:
 
 def methods_for(family: Family, space: Space) -> dict[str, Method]:
     """Every method that applies, by name."""
-    return LIKELIHOOD_RATIO | {method.name: method for method in competing(family, space)}
+    found = LIKELIHOOD_RATIO | {method.name: method for method in competing(family, space)}
+    if isinstance(family, Gaussian) and isinstance(space, RKHS):
+        found[ONE_SIDED.name] = ONE_SIDED
+    return found
 
 
 def of_the_paper(name: str) -> bool:
     """Whether a method is in the paper's figures, or is one of ours; the others have a picture of their own."""
-    return name in LIKELIHOOD_RATIO or name in RIVALS or name in HEURISTICS
+    return name in LIKELIHOOD_RATIO or name in RIVALS or name in HEURISTICS or name == ONE_SIDED.name
 
 
 def newer(name: str) -> bool:
@@ -130,7 +146,7 @@ def newer(name: str) -> bool:
 
 def label_of(name: str) -> str:
     """The name for people."""
-    return LIKELIHOOD_RATIO[name].label if name in LIKELIHOOD_RATIO else name
+    return (LIKELIHOOD_RATIO | {ONE_SIDED.name: ONE_SIDED}).get(name, Method(name, name, "", "", _mixture)).label
 
 
 def sorted_methods(names: Iterable[str]) -> list[str]:

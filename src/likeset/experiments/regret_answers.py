@@ -77,20 +77,21 @@ def on_par(problem: str, rival: str, factor: float) -> Callable[[Table], Iterabl
     return answer
 
 
-def truth_stays(alpha: float) -> Callable[[Table], Iterable[Answer]]:
-    """Whether the runs in which the truth ever left a provable set are no more than alpha allows."""
+def truth_stays(alpha: float, *methods: str) -> Callable[[Table], Iterable[Answer]]:
+    """Whether the truth ever left a set in more runs than alpha allows: the methods named, or all provable ones."""
 
     def answer(table: Table) -> Iterable[Answer]:
         for problem in table.distinct("problem"):
             answers, worst, runs = set(), ("none", 0), 0
-            for method in provable(table, problem):
+            for method in among(*methods)(table, problem) if methods else provable(table, problem):
                 own = table.where(problem=problem, method=method)
                 kept = [bool(run["covered"].all()) for _, run in own.groups("repeat")]
                 misses, runs = len(kept) - sum(kept), len(kept)
                 answers.add(misses_fit(misses, runs, alpha))
                 worst = max(worst, (label_of(method), misses), key=lambda pair: pair[1])
             holds = NO if NO in answers else UNCLEAR if UNCLEAR in answers else YES
-            yield Answer(problem, holds, f"at most {worst[1]} of {runs} runs miss ({worst[0]})")
+            if answers:
+                yield Answer(problem, holds, f"at most {worst[1]} of {runs} runs miss ({worst[0]})")
 
     return answer
 

@@ -49,7 +49,13 @@ class Section:
 def claims_section(results: Results) -> Section:
     """The paper's claims, what was measured, the verdict, and the command that shows it."""
     rows = [
-        (f.figure, f.statement, f.measured, _Raw(f'<b class="{f.kind}">{_text(f.verdict)}</b>'), _Raw(_code(f.command)))
+        (
+            f.figure,
+            f.statement,
+            _Raw("<br>".join(map(html.escape, f.measured))),
+            _Raw(f'<b class="{f.kind}">{_text(f.verdict)}</b>'),
+            _Raw(_code(f.command)),
+        )
         for f in results.findings
     ]
     note = (
