@@ -1,4 +1,4 @@
-"""Command line: ``python -m benchmarks [--only support growth start bulk rkhs bandits] [--quick] [--out FILE]``."""
+"""Command line: ``python -m benchmarks [--only support growth ...] [--quick] [--out FILE]``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 import likeset
-from benchmarks import bandits, bulk, growth, rkhs, start, support
+from benchmarks import bandits, bulk, growth, rkhs, start, support, windows
 
 BENCHMARKS = {
     "support": support.run,
@@ -23,6 +23,7 @@ BENCHMARKS = {
     "bulk": bulk.run,
     "rkhs": rkhs.run,
     "bandits": bandits.run,
+    "windows": windows.run,
 }
 
 

@@ -108,6 +108,21 @@ def test_lazy_bounds_are_those_of_the_full_computation_for_arms_that_can_win():
     assert lazy.solves < full.solves / 2
 
 
+@pytest.mark.parametrize(
+    ("seed", "noise", "options"),
+    [(4, "survival", {}), (5, "bernoulli", {"predictor": ls.FTRL(), "weighting": ls.BiasWeighting()})],
+)
+def test_lazy_choices_where_maximisers_as_function_values_leave_the_ball(seed, noise, options):
+    env, rng = E.random_function(seed, noise), np.random.default_rng(seed)
+    lazy, full = (ls.UCB(env.sequence(**options), reward=env.reward, lazy=flag) for flag in (True, False))
+    for _ in range(72):
+        i = full.ask()
+        assert lazy.ask() == i
+        y = env.sample(i, rng)
+        lazy.tell(i, y)
+        full.tell(i, y)
+
+
 @pytest.mark.parametrize("noise", ["poisson", "survival"])
 def test_without_running_intersection_the_current_set_decides(noise):
     env = E.paper_1d(noise)

@@ -156,6 +156,22 @@ def test_single_points() -> None:
     assert np.all(solution.upper >= A @ y)
 
 
+def test_thin_in_some_directions_and_wide_in_others() -> None:
+    # X theta = y up to 1e-9: an affine subspace cut with the ball, max a'theta_0 + |P a| sqrt(radius^2 - |theta_0|^2)
+    rng = np.random.default_rng(9)
+    for n_covariates, dimension in [(1, 2), (5, 7), (9, 10)]:
+        X = rng.standard_normal((n_covariates, dimension))
+        middle = np.linalg.pinv(X) @ X @ (0.3 * rng.standard_normal(dimension))
+        level_set = make(X, [[v] * 10 for v in X @ middle], 1e-9, 3.0)
+        A = rng.standard_normal((40, dimension))  # more than are solved side by side
+        outside = A - A @ np.linalg.pinv(X) @ X
+        expected = A @ middle + np.linalg.norm(outside, axis=1) * np.sqrt(9.0 - middle @ middle)
+        solution = prepare(level_set).solve(A)
+        np.testing.assert_allclose(solution.upper, expected, rtol=0, atol=1e-6)
+        assert np.all(solution.upper >= expected - 1e-12)
+        np.testing.assert_allclose(solution.values, expected, rtol=0, atol=1e-6)
+
+
 def test_outer_bounds_hold_before_convergence() -> None:
     rng = np.random.default_rng(3)
     for regime in ("regular", "ball active", "duplicates"):

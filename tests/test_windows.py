@@ -7,7 +7,6 @@ import copy
 import cvxpy as cp
 import numpy as np
 import pytest
-from reference import TIGHT, run, term_values
 from scipy.special import logsumexp
 from scipy.stats import binom
 from sklearn.gaussian_process.kernels import RBF
@@ -16,6 +15,7 @@ import likeset as ls
 from likeset import support
 from likeset.support import window_dual
 from likeset.support.terms import Curve, PointTerms, WindowedSet
+from reference import TIGHT, run, term_values
 
 GRID = np.linspace(0.0, 1.0, 24)
 FAMILIES = [ls.Gaussian(0.2), ls.Poisson(), ls.Bernoulli(), ls.Weibull(2.0), ls.Laplace(0.2)]
@@ -154,7 +154,7 @@ def test_the_two_solvers_agree():
 def test_one_window_of_everything_is_the_joint_set(family):
     space = ls.RKHS(RBF(0.12), 2.0, domain=GRID)
     alone = ls.Windows.from_masks(GRID, np.ones((1, len(GRID))), shares=[1.0])
-    # The window of everything else has half of the error level and never speaks up, so this is the joint set at alpha/2.
+    # The window of everything else has half of the error level and never speaks up: the joint set at alpha/2.
     windowed, _ = observed(family, space, GRID, windows=alone, alpha=0.1)
     joint, _ = observed(family, space, GRID, windows=None, alpha=0.05)
     theta = np.zeros(len(GRID))
@@ -175,18 +175,25 @@ def test_the_mixture_lies_in_every_single_windows_set():
         assert (s.upper(GRID) <= single.upper + 1e-9).all()
 
 
+def window_ratios(sequence, theta):
+    """log M_k(theta) of every window."""
+    contributions = sequence.set.log_ratio_by_covariate(theta)[0]
+    return sequence._running.membership.masks.astype(float) @ contributions
+
+
 # -- validity -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_the_mixture_is_a_supermartingale(family):
-    """The one-step check of the method: the mean of R_t/R_{t-1} under p_theta is at most one, for any theta and x."""
+    """The one-step check, of the mixture and of every window: the mean of R_t/R_{t-1} under p_theta is at most one."""
     space, points, windows = spaces()["function"]
     sequence, z = observed(family, space, points, n=12, windows=windows)
     place = 13
     for theta in (z, np.zeros(len(GRID))):
         y, v = family.outcomes(theta[place : place + 1])
         before, total = sequence.set.log_ratio(theta), 0.0
+        single_before, singles = window_ratios(sequence, theta), 0.0
         for outcome, volume in zip(y, v, strict=True):
             log_density = float(family.log_density(np.asarray(outcome)[None], theta[place : place + 1])[0])
             if volume * np.exp(log_density) < 1e-12:
@@ -194,7 +201,9 @@ def test_the_mixture_is_a_supermartingale(family):
             step = copy.deepcopy(sequence)
             step.update(GRID[place], [outcome])
             total += volume * np.exp(log_density + step.set.log_ratio(theta) - before)
+            singles = singles + volume * np.exp(log_density + window_ratios(step, theta) - single_before)
         assert total <= 1.0 + 1e-6
+        assert (singles <= 1.0 + 1e-6).all()
 
 
 @pytest.mark.parametrize("family", FAMILIES[:4], ids=repr)

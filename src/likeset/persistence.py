@@ -1,6 +1,6 @@
 r"""Saving and loading a sequence: a zip file with a JSON header and plain arrays. Not pickle; see docs/file-format.md.
 
-    header.json            format name and version; alpha; name, settings of family, space, predictor, weighting, windows
+    header.json            format name and version; alpha; names, settings of family, space, predictor and so on
     ledger/*.npy           every observation, its weight and its forecast's log-density, and their merged sums
     basis/*.npy            the orthonormal basis of the span
     forecaster/*.npy       the running predictor (warm starts, beliefs, shares)

@@ -46,6 +46,7 @@ class RunningBounds:
         self.solves = 0
         self.ceiling, self.floor = np.zeros(0), np.zeros(0)
         self._witness = np.zeros((0, witnesses.parameter_size(space)))
+        self._sound = np.zeros(0, dtype=bool)
         self._slot_of: dict[bytes, int] = {}
         self._last_rows: Array | None = None
         self._last_slots: Slots = np.zeros(0, dtype=np.intp)
@@ -61,6 +62,7 @@ class RunningBounds:
         if new > 0:
             self.ceiling = np.append(self.ceiling, np.full(new, np.inf))
             self.floor = np.append(self.floor, np.full(new, -np.inf))
+            self._sound = np.append(self._sound, np.zeros(new, dtype=bool))
             self._witness = np.vstack([self._witness, np.zeros((new, self._witness.shape[1]))])
         self._last_rows, self._last_slots = rows, slots
         return slots
@@ -82,7 +84,7 @@ class RunningBounds:
         stale = np.ones(len(rows), dtype=bool)
         if floor_of is not None:
             stale = ~(ceilings < self.floor[slots].max() - 4 * tie_width(ceilings))
-        known = stale & np.isfinite(ceilings)
+        known = stale & self._sound[slots]
         plausible = self._witness[:0]
         if known.any():
             kept = self._witness[slots[known]]
@@ -133,11 +135,11 @@ class RunningBounds:
         if finite.any():
             solved = solved[finite]
             inside = np.concatenate([plausible, found.maximisers[:n][finite]])
-            self._witness[solved] = witnesses.place_witnesses(
+            self._witness[solved], self._sound[solved] = witnesses.place_witnesses(
                 self.space, self.reward.sign, rows[stale][finite], inside, self.ceiling[solved]
             )
 
     def _forget(self) -> None:
         self._slot_of = {}
         self.ceiling, self.floor, self._witness = np.zeros(0), np.zeros(0), self._witness[:0]
-        self._last_rows = None
+        self._sound, self._last_rows = self._sound[:0], None

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from likeset.bandits.protocols import Array
 from likeset.spaces import RKHS, Linear
 
+_SOUND = 3e-7  # relative rounding that a witness may have; less than what counts as a tie
 _REACH = 1e-9  # relative margin by which a witness is placed above the ceiling
 
 
@@ -47,16 +48,21 @@ def values_at(space: Any, theta: Array, rows: Array) -> Array:
 
 
 def survivors(current: Any, alpha: float, witnesses: Array) -> NDArray[np.bool_]:
-    """Which witnesses are still plausible. Their norms do not change, so only log R is asked."""
+    """Which sound witnesses are still plausible. Their norms do not change, so only log R is asked."""
     return np.asarray(np.atleast_1d(current.log_ratio(witnesses)) <= -np.log(alpha))
 
 
-def place_witnesses(space: Any, sign: float, rows: Array, inside: Array, ceilings: Array) -> Array:
-    """Witnesses for solved arms: as deep inside the set as the ceiling allows.
+def place_witnesses(
+    space: Any, sign: float, rows: Array, inside: Array, ceilings: Array
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Witnesses for solved arms, as deep inside the set as the ceiling allows, and which of them are sound.
 
     ``inside`` holds plausible parameters, the arms' maximisers last. The set is convex, so every point on the segment
     from the mean of them all to a maximiser is plausible. The one whose score equals the ceiling is the deepest that
     will do: it stays plausible longest.
+
+    A sound witness keeps the norm bound and reaches the ceiling, both up to rounding. Maximisers written as function
+    values may lose the first, where a section barely leaves the span of those seen.
     """
     maximisers = inside[len(inside) - len(rows) :]
     centre = np.broadcast_to(inside.mean(axis=0), maximisers.shape)
@@ -65,4 +71,7 @@ def place_witnesses(space: Any, sign: float, rows: Array, inside: Array, ceiling
     goal = ceilings + _REACH * (1.0 + np.abs(ceilings))
     share = np.ones(len(rows))
     np.divide(goal - low, high - low, out=share, where=high - low > 1e-9 * (1.0 + np.abs(high)))
-    return np.asarray(centre + np.clip(share, 0.0, 1.0)[:, None] * (maximisers - centre))
+    placed = np.asarray(centre + np.clip(share, 0.0, 1.0)[:, None] * (maximisers - centre))
+    norms = np.linalg.norm(placed, axis=1) if isinstance(space, Linear) else space.norms(placed)
+    reached = sign * values_at(space, placed, rows) >= ceilings - _SOUND * (1.0 + np.abs(ceilings))
+    return placed, reached & (norms <= space.bound * (1.0 + _SOUND))

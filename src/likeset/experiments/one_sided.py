@@ -2,8 +2,8 @@ r"""A negative control: weights on the numerator only, as in the code that was r
 
     { theta in Theta :  sum_s loss(y_s, x_s'theta) <= log(1/alpha) + sum_s w_s loss(y_s, x_s'theta_s) }
 
-with loss(y, z) = (y - z)^2 / (2 sigma^2). The two sides no longer form a supermartingale, and the set loses the truth. It
-is here to show what a gain in regret is worth that was bought this way. Gaussian noise only; w from the projection
+with loss(y, z) = (y - z)^2 / (2 sigma^2). The two sides no longer form a supermartingale, and the set loses the truth.
+It is here to show what a gain in regret is worth that was bought this way. Gaussian noise only; w from the projection
 residual, theta_s from FTRL.
 """
 

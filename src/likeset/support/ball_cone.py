@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from likeset.support.dense import compiled
+from likeset.support.dense import inner
 from likeset.support.terms import Array
 
 SMALLEST = 1e-290  # keeps cone norms positive when rounding puts a vector on the boundary
 
 
-@compiled
+@inner
 def tail_product(p: Array, q: Array) -> Array:
     """p_1'q_1 in every lane."""
     out = np.zeros(p.shape[1])
@@ -29,7 +29,7 @@ def tail_product(p: Array, q: Array) -> Array:
     return out
 
 
-@compiled
+@inner
 def cone_square(v: Array) -> Array:
     """The squared cone norm v_0^2 - |v_1|^2, as a product to lose less near the boundary; at least SMALLEST."""
     out = tail_product(v, v)
@@ -39,7 +39,7 @@ def cone_square(v: Array) -> Array:
     return out
 
 
-@compiled
+@inner
 def boundary_rate(v: Array, step: Array) -> Array:
     """1 / alpha for the largest alpha with v + alpha step in the cone: from the first root of a quadratic."""
     constant, linear, quadratic = cone_square(v), tail_product(v, step), tail_product(step, step)
@@ -50,7 +50,7 @@ def boundary_rate(v: Array, step: Array) -> Array:
     return constant
 
 
-@compiled
+@inner
 def scaling_point(v: Array, y: Array, w: Array, eta: Array) -> None:
     """Fill w with the unit scaling point of primal v and dual y, and eta."""
     v_square, y_square = cone_square(v), cone_square(y)
@@ -71,7 +71,7 @@ def scaling_point(v: Array, y: Array, w: Array, eta: Array) -> None:
             w[j, m] *= w_square[m]
 
 
-@compiled
+@inner
 def scale(w: Array, eta: Array, sign: float, v: Array, out: Array) -> None:
     """Set out = W v for sign = 1; for sign = -1 and 1 / eta in place of eta, out = W^{-1} v. out may be v."""
     shift = tail_product(w, v)
@@ -84,7 +84,7 @@ def scale(w: Array, eta: Array, sign: float, v: Array, out: Array) -> None:
             out[j, m] = eta[m] * v[j, m] + shift[m] * w[j, m]
 
 
-@compiled
+@inner
 def cone_divide(scaled: Array, v: Array) -> None:
     """Overwrite v by the x with  scaled o x = v."""
     head, square = tail_product(scaled, v), cone_square(scaled)
@@ -97,7 +97,7 @@ def cone_divide(scaled: Array, v: Array) -> None:
             v[j, m] = (v[j, m] - head[m] * scaled[j, m]) * square[m]
 
 
-@compiled
+@inner
 def jordan_product(p: Array, q: Array) -> None:
     """Overwrite p by  p o q = (p'q, p_0 q_1 + q_0 p_1)."""
     total = tail_product(p, q)

@@ -23,6 +23,7 @@ import math
 import numpy as np
 from numba import njit
 
+from likeset.support.rays import SLIVER
 from likeset.support.terms import Array
 
 
@@ -63,7 +64,7 @@ def certify(
 ) -> tuple[Array, Array, Array, Array, Array]:
     """(UB, lam, mu) of every direction (row of A) from the tangent at its point (delta, gradient G, rise = dF).
 
-    Also the slacks e - dF and (radius^2 - |theta_c + delta|^2)/2 of the two constraints there.
+    Also the slacks (1 - SLIVER) e - dF and (radius^2 - |theta_c + delta|^2)/2 of the two constraints there.
     """
     n = A.shape[0]
     upper, lam, mu, slack_g, slack_b = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
@@ -72,6 +73,6 @@ def certify(
         for j in range(A.shape[1]):
             along += G[i, j] * delta[i, j]
             square += delta[i, j] * (2.0 * theta_c[j] + delta[i, j])
-        slack_g[i], slack_b[i] = e - rise[i], 0.5 * (e2 - square)
+        slack_g[i], slack_b[i] = e * (1.0 - SLIVER) - rise[i], 0.5 * (e2 - square)
         upper[i], lam[i], mu[i] = certificate(A[i], G[i], e - rise[i] + along, theta_c, e2, radius)
     return upper, lam, mu, slack_g, slack_b

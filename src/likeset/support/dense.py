@@ -7,6 +7,8 @@ hardly do, and the cost of calls and loops is shared.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numba import njit
 
@@ -15,11 +17,24 @@ from likeset.support.terms import Array, IntArray
 # Re-association lets the compiler vectorise sums; infinities and NaN keep their meaning. With NumPy's error
 # model 1 / 0 is inf, as in the rest of the arithmetic.
 compiled = njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+# For functions that only compiled functions call: without an interface to Python they take less time to compile.
+if TYPE_CHECKING:
+    inner = compiled
+else:
+    inner = njit(
+        cache=True,
+        error_model="numpy",
+        fastmath={"reassoc", "contract", "nsz"},
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+    )
+# For a large function with one caller: it becomes part of it, and the optimiser sees its code once instead of twice.
+merged = njit(inline="always", error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 LOST_PIVOT = 1e-15  # relative to the diagonal
 
 
-@compiled
+@inner
 def dot(u: Array, v: Array) -> float:
     """The inner product u'v of two vectors."""
     total = 0.0
@@ -28,7 +43,7 @@ def dot(u: Array, v: Array) -> float:
     return total
 
 
-@compiled
+@inner
 def copy(source: Array, out: Array) -> None:
     """Copy a matrix; ``out[:] = source`` would allocate memory in case the two overlap."""
     for i in range(source.shape[0]):
@@ -36,23 +51,28 @@ def copy(source: Array, out: Array) -> None:
             out[i, m] = source[i, m]
 
 
-@compiled
+@inner
 def gather(owner: IntArray, values: Array, out: Array, m: int) -> None:
     """Set out[m, i] = values[m, owner[i]]."""
     for i in range(owner.size):
         out[m, i] = values[m, owner[i]]
 
 
-@compiled
-def sum_by_owner(owner: IntArray, values: Array, out: Array, m: int) -> None:
-    """Set out[m, k] to the sum of the values[m, i] with owner[i] = k."""
+@inner
+def sum_segments(starts: IntArray, values: Array, out: Array, m: int) -> None:
+    """Set out[m, k] to the sum of values[m, i] over i from starts[k] to starts[k + 1] - 1."""
     for k in range(out.shape[1]):
-        out[m, k] = 0.0
-    for i in range(owner.size):
-        out[m, owner[i]] += values[m, i]
+        first, last = starts[k], starts[k + 1]
+        if last == first + 1:
+            out[m, k] = values[m, first]
+        else:
+            total = 0.0
+            for i in range(first, last):
+                total += values[m, i]
+            out[m, k] = total
 
 
-@compiled
+@inner
 def weighted_gram(Xt: Array, h: Array, m: int, scaled: Array, M: Array) -> None:
     """Set the upper triangle of M to that of X' diag(h[m]) X; ``scaled`` is scratch of the shape of X'.
 
@@ -84,7 +104,7 @@ def weighted_gram(Xt: Array, h: Array, m: int, scaled: Array, M: Array) -> None:
             M[i1, j], M[i1, j1], M[i1, j2], M[i1, j3] = m10, m11, m12, m13
 
 
-@compiled
+@inner
 def cholesky(M: Array, inverse: Array) -> None:
     """Overwrite the upper triangles of M (d, d, lanes) by U with U'U = M; ``inverse`` (d, lanes) gets 1 / U_ii.
 
@@ -120,7 +140,7 @@ def cholesky(M: Array, inverse: Array) -> None:
                 M[k, j, m] *= inverse[k, m]
 
 
-@compiled
+@inner
 def cholesky_solve(U: Array, inverse: Array, b: Array) -> None:
     """Overwrite b (d, lanes) by the solutions x of U'U x = b."""
     d, lanes = b.shape

@@ -1,4 +1,4 @@
-r"""Eigenvalues and eigenvectors of a small symmetric matrix, at half the cost of a general library call.
+r"""Eigenvalues and eigenvectors of a small symmetric matrix, at about half the cost of a general library call.
 
 Householder reflections bring H to tridiagonal form T, implicit QL steps with Wilkinson's shift bring T to diagonal
 form. Eigenvectors are kept as rows, so that every rotation combines two contiguous rows. All steps are orthogonal:
@@ -12,12 +12,11 @@ from math import copysign, sqrt
 import numpy as np
 from numba import njit
 
+from likeset.support.pencil import EPS, REORDER
 from likeset.support.terms import Array
 
-EPS = float(np.finfo(np.float64).eps)
 SMALL = 64  # dimension up to which the library call is slower
 MAX_STEPS = 40  # QL steps per eigenvalue; about two are needed
-REORDER = {"reassoc", "contract"}  # sums may be reordered (SIMD); infinities and NaNs keep their meaning
 
 
 @njit(cache=True, error_model="numpy")

@@ -30,7 +30,7 @@ LOGIT_LIMIT = 36.0  # beyond, one of the two constraints is weightless in double
 MAX_BISECTIONS = 60
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def mixture_maximiser(
     a: Array, h: Array, g: Array, theta: Array, e: float, e2: float, r1: float, r2: float, logit: float, delta: Array
 ) -> tuple[float, float]:

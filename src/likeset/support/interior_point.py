@@ -1,65 +1,99 @@
-r"""Path following for sums of absolute values: the minimum, the analytic centre, and the support function.
+r"""Path following for sums of absolute values: the minimum and the support function.
 
-The variables and the Newton system are those of :mod:`~likeset.support.primal_dual`. All three tasks follow a
-central path, the curve of points whose products (variable times multiplier) all equal mu, towards mu = 0.
+The variables and the Newton system are those of :mod:`~likeset.support.primal_dual`. Both tasks follow a central
+path, the curve of points whose products (variable times multiplier) all equal mu, towards mu = 0.
 
-The central path of  min F  passes through the analytic centres of the sublevel sets of F, and that centre is
-where the paths of all directions a begin. So a start at the analytic centre of the set serves all
-directions, does not depend on units, and the first Newton step of all directions shares one factorisation.
+Where to start matters as much as how to iterate. A point with products mu sees the absolute values smoothed at a
+width of about mu / (lam w). From the analytic centre of the set, where the smoothing uses up just the slack of the
+level, steps are short: with hundreds of points that width is far below their distances, and the way to the boundary
+crosses many kinks. So a direction starts with a wider smoothing, which violates level and stationarity; Newton's method
+removes that along the way, and needs half as many iterations.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from likeset.support.dense import compiled, copy, dot
-from likeset.support.newton_system import factorise, newton_step
-from likeset.support.predictor_corrector import advance, degree, gap_after, longest_step, move
-from likeset.support.primal_dual import Iterate, Problem, Workspace, new_iterate, new_workspace
+from likeset.support.dense import compiled, dot, inner
+from likeset.support.predictor_corrector import advance, gap_of_lane
+from likeset.support.primal_dual import Iterate, Problem, new_iterate, new_workspace
 from likeset.support.terms import Array
 
 EPS = float(np.finfo(np.float64).eps)
-FIRST_STEP = 0.7  # part of the way to the boundary taken by the shared first step
 MAX_ITERATIONS = 60
 LANES = 16  # directions solved side by side, at most
 POINTS_IN_CACHE = 4096  # of all lanes together
 
 
-@compiled
+class Stop(NamedTuple):
+    """When to stop.
+
+    tolerance         relative accuracy
+    level, rounding   of the minimum: see :func:`minimise`
+    slack             of the maximum: level - F(centre), rounded up
+    reach             of the maximum: sum_i w_i |x_i|, which measures the rounding error of the mismatch
+    """
+
+    tolerance: float
+    level: float
+    rounding: float
+    slack: float
+    reach: float
+
+
+class Found(NamedTuple):
+    """Results, one row per path: points, values, certified bounds; the multipliers u of the minimum's bound."""
+
+    steps: Array
+    values: Array
+    bounds: Array
+    u: Array
+
+
+@inner
 def residuals(problem: Problem, delta: Array) -> Array:
     """p_i - x_i'delta for all points."""
     z = problem.X @ delta
     return problem.offsets - z[problem.owner]
 
 
-@compiled
-def start_minimum(problem: Problem, at: Iterate, mu: float) -> None:
-    """Set the single lane of an iterate at delta to products equal to mu with lam = 1.
+@inner
+def excess(problem: Problem, delta: Array) -> float:
+    """G(delta) - allowance."""
+    total = dot(problem.weights, np.abs(residuals(problem, delta)))
+    return total + dot(problem.slope, delta) - problem.allowance
 
-    r t = mu (r + t) / (2 w) with r - t = p - z gives  r + t = mu / w + sqrt(mu^2 / w^2 + (p - z)^2).
-    Stationarity may fail.
+
+@inner
+def start_lane(problem: Problem, at: Iterate, m: int, lam: float, mu: float) -> None:
+    """Set a lane to products equal to mu at its delta, with a given lam. Level and stationarity may fail.
+
+    r t = mu (r + t) / (2 lam w) with r - t = p - z gives  r + t = mu / (lam w) + sqrt((mu / (lam w))^2 + (p - z)^2).
     """
     n = problem.weights.size
-    residual = residuals(problem, at.delta[:, 0].copy())
+    delta = at.delta[:, m].copy()
+    residual = residuals(problem, delta)
     for i in range(n):
-        share = mu / problem.weights[i]
+        share = mu / (lam * problem.weights[i])
         total = share + np.sqrt(share * share + residual[i] * residual[i])
         # The smaller part from the product, not from a difference of nearly equal numbers.
         large = 0.5 * (total + abs(residual[i]))
         small = 0.5 * share * total / large
-        at.parts[0, i], at.parts[0, n + i] = (large, small) if residual[i] > 0.0 else (small, large)
+        at.parts[m, i], at.parts[m, n + i] = (large, small) if residual[i] > 0.0 else (small, large)
     for i in range(2 * n):
-        at.duals[0, i] = mu / at.parts[0, i]
-    at.level[0, 0], at.level[1, 0] = 1.0, 0.0
+        at.duals[m, i] = mu / at.parts[m, i]
+    at.level[0, m], at.level[1, m] = lam, mu / lam
     if problem.radius < np.inf:
-        theta = problem.centre + at.delta[:, 0]
-        factor = mu / (problem.radius**2 - dot(theta, theta))
-        at.ball[0, 0], at.dual_ball[0, 0] = problem.radius, factor * problem.radius
+        theta = problem.centre + delta
+        factor = mu / max(problem.radius**2 - dot(theta, theta), EPS * problem.radius**2)
+        at.ball[0, m], at.dual_ball[0, m] = problem.radius, factor * problem.radius
         for j in range(theta.size):
-            at.ball[1 + j, 0], at.dual_ball[1 + j, 0] = theta[j], -factor * theta[j]
+            at.ball[1 + j, m], at.dual_ball[1 + j, m] = theta[j], -factor * theta[j]
 
 
-@compiled
+@inner
 def multipliers(problem: Problem, at: Iterate, m: int) -> Array:
     """The u_i of a lane, from the pairs lam w_i - u_i and lam w_i + u_i."""
     n = problem.weights.size
@@ -69,7 +103,7 @@ def multipliers(problem: Problem, at: Iterate, m: int) -> Array:
     return u
 
 
-@compiled
+@inner
 def pull_of(problem: Problem, u: Array) -> Array:
     """sum_i u_i x_i."""
     sums = np.zeros(problem.X.shape[0])
@@ -78,86 +112,7 @@ def pull_of(problem: Problem, u: Array) -> Array:
     return problem.Xt @ sums
 
 
-@compiled
-def minimise(
-    problem: Problem, guess: Array, level: float, rounding: float, accuracy: float
-) -> tuple[Array, float, Array, float]:
-    """Minimise F + ridge |theta|^2 over the ball: theta, the value there, multipliers u, and a lower bound.
-
-    Stops when the gap is below max(accuracy * value, rounding), or below 1 % of the slack level - value, or
-    when the lower bound exceeds the level. For an exact minimum let the level be -inf, which switches the
-    last two off. Centre and slope of the problem are 0. The bound:
-
-        F(theta) + ridge |theta|^2 >= u'y - max over the ball of  v'theta - ridge |theta|^2,   v = sum_i u_i x_i.
-    """
-    d, n = problem.centre.size, problem.weights.size
-    at, step = new_iterate(d, n, 1), new_iterate(d, n, 1)
-    work = new_workspace(problem.X.shape[0], d, n, 1)
-    none = np.zeros((d, 1))
-    size = np.sqrt(dot(guess, guess))
-    at.delta[:, 0] = guess * min(1.0, 0.9 * problem.radius / max(size, 1e-300))
-    start_minimum(problem, at, max(dot(problem.weights, np.abs(problem.offsets)), rounding) / n)
-    theta, lowest = np.zeros(d), np.inf
-    u, bound = np.zeros(n), 0.0
-    for _ in range(MAX_ITERATIONS):
-        point = at.delta[:, 0].copy()
-        value = dot(problem.weights, np.abs(residuals(problem, point))) + problem.ridge * dot(point, point)
-        if value < lowest:
-            theta, lowest = point, value
-        candidate = multipliers(problem, at, 0)
-        v = pull_of(problem, candidate)
-        size = np.sqrt(dot(v, v))
-        reach = min(problem.radius, 0.5 * size / problem.ridge)  # |theta| at the maximum above
-        lower = dot(candidate, problem.offsets) - reach * (size - problem.ridge * reach)
-        if lower > bound:
-            u, bound = candidate, lower
-        enough = max(accuracy * lowest, rounding)
-        if level > -np.inf:
-            if bound > level + rounding:
-                break
-            enough = max(enough, 0.01 * (level - lowest))
-        if lowest - bound <= enough:
-            break
-        gap = gap_after(problem, at, step, np.zeros(1))
-        if advance(problem, none, at, work, step, gap, 0.0)[0] == 0.0:
-            break
-    return theta, lowest, u, bound
-
-
-@compiled
-def find_centre(problem: Problem) -> Iterate:
-    """Analytic centre of { G <= allowance } in the ball, with its multipliers (lam about 1), in one lane.
-
-    On the central path of min G with all products mu, the gap is degree * mu, and the point is the analytic
-    centre for the level  G + mu: follow the path to  mu = (allowance - lower bound) / (degree + 1).
-    """
-    d, n = problem.centre.size, problem.weights.size
-    at, step = new_iterate(d, n, 1), new_iterate(d, n, 1)
-    work = new_workspace(problem.X.shape[0], d, n, 1)
-    none = np.zeros((d, 1))
-    at.delta[:, 0] = -problem.centre
-    products = degree(problem)
-    far = dot(problem.weights, np.abs(residuals(problem, -problem.centre)))
-    start_minimum(problem, at, max(far, problem.allowance) / products)
-    for _ in range(MAX_ITERATIONS):
-        gap = gap_after(problem, at, step, np.zeros(1))
-        mu = gap[0] / products
-        total = dot(problem.slope, at.delta[:, 0])
-        for i in range(n):
-            total += problem.weights[i] * (at.parts[0, i] + at.parts[0, n + i])
-        slack = problem.allowance - total
-        m = pull_of(problem, multipliers(problem, at, 0)) - problem.slope + at.dual_ball[1:, 0]
-        at.level[1, 0] = slack
-        if 0.5 * mu < slack < 2.0 * mu and problem.radius * np.sqrt(dot(m, m)) < 0.01 * gap[0]:
-            break
-        aim = max((slack + gap[0]) / (products + 1.0), 0.1 * mu)
-        at.level[1, 0] = 0.0
-        if advance(problem, none, at, work, step, gap, aim)[0] == 0.0:
-            break
-    return at
-
-
-@compiled
+@inner
 def outer_bound(problem: Problem, a: Array, at: Iterate, m: int, slack: float, reach: float) -> float:
     """The certificate: a bound of a'delta over C from any positive multipliers, those of lane m.
 
@@ -178,92 +133,122 @@ def outer_bound(problem: Problem, a: Array, at: Iterate, m: int, slack: float, r
     return bound
 
 
-@compiled
-def copy_lane(source: Iterate, i: int, out: Iterate, m: int) -> None:
-    """Copy lane i of an iterate to lane m of another."""
-    for j in range(out.parts.shape[1]):
-        out.parts[m, j] = source.parts[i, j]
-    for j in range(out.parts.shape[1]):
-        out.duals[m, j] = source.duals[i, j]
-    for j in range(out.delta.shape[0]):
-        out.delta[j, m] = source.delta[j, i]
-    for j in range(out.ball.shape[0]):
-        out.ball[j, m], out.dual_ball[j, m] = source.ball[j, i], source.dual_ball[j, i]
-    for j in range(2):
-        out.level[j, m] = source.level[j, i]
+@inner
+def judge_minimum(problem: Problem, at: Iterate, stop: Stop, found: Found) -> bool:
+    """Whether the minimum of F + ridge |theta|^2 is found; centre and slope of the problem are 0. The bound:
 
-
-@compiled
-def start_support(
-    problem: Problem, A: Array, centre: Iterate, out: Iterate, step: Iterate, shared: Workspace, mu: float
-) -> None:
-    """From the analytic centre towards the columns of A, using the factorisation at the centre.
-
-    Multiplying all multipliers by a factor keeps the centre central; the factor is chosen such that a full
-    Newton step for the direction goes FIRST_STEP of the way to the boundary. It is then dual feasible.
+    F(theta) + ridge |theta|^2 >= u'y - max over the ball of  v'theta - ridge |theta|^2,   v = sum_i u_i x_i.
     """
-    lanes = A.shape[1]
-    for m in range(lanes):
-        copy_lane(centre, 0, out, m)
-    copy(A, shared.gradient)
-    newton_step(problem, out, shared, step, np.full(lanes, mu), 0.0)
-    length = FIRST_STEP * longest_step(problem, out, shared, step)
-    move(out, step, length)
-    for m in range(lanes):
-        factor = 1.0 / length[m]
-        out.duals[m] *= factor
-        out.dual_ball[:, m] *= factor
-        out.level[0, m] *= factor
+    point = at.delta[:, 0].copy()
+    value = dot(problem.weights, np.abs(residuals(problem, point))) + problem.ridge * dot(point, point)
+    if value < found.values[0]:
+        found.steps[0], found.values[0] = point, value
+    u = multipliers(problem, at, 0)
+    v = pull_of(problem, u)
+    size = np.sqrt(dot(v, v))
+    reach = min(problem.radius, 0.5 * size / problem.ridge)  # |theta| at the maximum above
+    bound = dot(u, problem.offsets) - reach * (size - problem.ridge * reach)
+    if bound > found.bounds[0]:
+        found.u[:], found.bounds[0] = u, bound
+    enough = max(stop.tolerance * found.values[0], stop.rounding)
+    if stop.level > -np.inf:
+        enough = max(enough, 0.01 * (stop.level - found.values[0]))
+        if found.bounds[0] > stop.level + stop.rounding:
+            return True
+    return found.values[0] - found.bounds[0] <= enough
+
+
+@inner
+def judge_maximum(
+    problem: Problem, a: Array, at: Iterate, m: int, misfit: float, last: bool, stop: Stop, found: Found, i: int
+) -> bool:
+    """Whether lane m has found the maximum of direction i, or is in its last iteration.
+
+    misfit   what is left of the violation of level and stationarity, relative to the start
+    """
+    delta = at.delta[:, m].copy()
+    value = dot(a, delta)
+    gap = gap_of_lane(problem, at, at, m, 0.0)
+    if not last and (gap > 0.5 * stop.tolerance * value or misfit > 0.01 * stop.tolerance):
+        return False
+    bound, previous = outer_bound(problem, a, at, m, stop.slack, stop.reach), found.bounds[i]
+    if bound < previous:
+        found.bounds[i] = bound
+    found.steps[i], found.values[i] = delta, value
+    # The mismatch times the radius may exceed the gap: go on as long as that helps.
+    return last or bound - value <= stop.tolerance * value or not bound - value < 0.5 * (previous - value)
 
 
 @compiled
+def follow(problem: Problem, A: Array, starts: Array, lam: Array, mu: Array, stop: Stop, found: Found) -> int:
+    """Follow the path of every row of A (of the minimum, if the level is not free); total number of iterations.
+
+    Path i starts at starts[i], inside the ball, with multiplier lam[i] of the level and products mu[i]. A lane that
+    has finished takes over the next path. One function for both tasks: compiling is expensive.
+    """
+    n_paths, d = A.shape
+    n = problem.weights.size
+    lanes = max(1, min(LANES, n_paths, POINTS_IN_CACHE // max(n, 1)))
+    at, step, trial = new_iterate(d, n, lanes), new_iterate(d, n, lanes), new_iterate(d, n, lanes)
+    work = new_workspace(problem.Xt, n, lanes)
+    directions = np.zeros((d, lanes))
+    index = np.full(lanes, -1)  # the path each lane works on
+    count = np.zeros(lanes, dtype=np.int64)
+    misfit = np.zeros(lanes)
+    upcoming, n_finished, iterations = 0, 0, 0
+    while n_finished < n_paths:
+        for m in range(lanes):
+            if index[m] < 0 and upcoming < n_paths:
+                directions[:, m], at.delta[:, m] = A[upcoming], starts[upcoming]
+                if problem.level_is_free and excess(problem, starts[upcoming]) > stop.slack:
+                    at.delta[:, m] = 0.0  # the start is a mere guess
+                start_lane(problem, at, m, lam[upcoming], mu[upcoming])
+                index[m], count[m], misfit[m] = upcoming, 0, 1.0
+                upcoming += 1
+        length = advance(problem, directions, at, work, step, trial)
+        iterations += 1
+        for m in range(lanes):
+            i = index[m]
+            if i < 0:
+                continue
+            count[m] += 1
+            misfit[m] *= 1.0 - length[m]
+            last = length[m] == 0.0 or count[m] >= MAX_ITERATIONS
+            if problem.level_is_free:
+                finished = judge_maximum(problem, A[i], at, m, misfit[m], last, stop, found, i)
+            else:
+                finished = judge_minimum(problem, at, stop, found) or last
+            if finished:
+                index[m] = -1
+                n_finished += 1
+    return iterations
+
+
+def minimise(
+    problem: Problem, guess: Array, level: float, rounding: float, accuracy: float
+) -> tuple[Array, float, Array, float]:
+    """Minimise F + ridge |theta|^2 over the ball: theta, the value there, multipliers u, and a lower bound.
+
+    Stops when the gap is below max(accuracy * value, rounding), or below 1 % of the slack level - value, or
+    when the lower bound exceeds the level. For an exact minimum let the level be -inf, which switches the
+    last two off. Centre and slope of the problem are 0.
+    """
+    d, n = problem.centre.size, problem.weights.size
+    start = guess * min(1.0, 0.9 * problem.radius / max(float(np.linalg.norm(guess)), 1e-300))
+    mu = max(float(problem.weights @ np.abs(problem.offsets)), rounding) / n
+    found = Found(np.zeros((1, d)), np.full(1, np.inf), np.zeros(1), np.zeros(n))
+    stop = Stop(accuracy, level, rounding, 0.0, 0.0)
+    follow(problem, np.zeros((1, d)), start[None, :], np.ones(1), np.full(1, mu), stop, found)
+    return found.steps[0], float(found.values[0]), found.u, float(found.bounds[0])
+
+
 def maximise(
-    problem: Problem, A: Array, centre: Iterate, slack: float, reach: float, tolerance: float
+    problem: Problem, A: Array, starts: tuple[Array, Array, Array], slack: float, reach: float, tolerance: float
 ) -> tuple[Array, Array, int]:
     """Maximise a'delta for the rows a of A: points delta (n, d), certified bounds, and total iterations.
 
-    A lane that has finished its direction takes over the next one.
+    The starts are points inside the ball, multipliers lam of the level, and products mu.
     """
-    n_directions, d = A.shape
-    n, n_rows = problem.weights.size, problem.X.shape[0]
-    lanes = max(1, min(LANES, n_directions, POINTS_IN_CACHE // max(n, 1)))
-    at, step, ready = new_iterate(d, n, lanes), new_iterate(d, n, lanes), new_iterate(d, n, lanes)
-    work, shared = new_workspace(n_rows, d, n, lanes), new_workspace(n_rows, d, n, lanes)
-    directions, ready_directions = np.zeros((d, lanes)), np.zeros((d, lanes))
-    steps, bounds = np.zeros((n_directions, d)), np.full(n_directions, np.inf)
-    for m in range(lanes):
-        copy_lane(centre, 0, at, m)
-    factorise(problem, directions, at, shared)
-    mu = gap_after(problem, at, step, np.zeros(lanes))[0] / degree(problem)
-
-    none = np.zeros(lanes)
-    index = np.full(lanes, -1)  # the direction each lane works on
-    count = np.zeros(lanes, dtype=np.int64)
-    upcoming, n_finished, iterations = 0, 0, 0
-    while n_finished < n_directions:
-        for m in range(lanes):
-            if index[m] < 0 and upcoming < n_directions:
-                if upcoming % lanes == 0:
-                    for i in range(lanes):
-                        ready_directions[:, i] = A[min(upcoming + i, n_directions - 1)]
-                    start_support(problem, ready_directions, centre, ready, step, shared, mu)
-                copy_lane(ready, upcoming % lanes, at, m)
-                directions[:, m] = A[upcoming]
-                index[m], count[m] = upcoming, 0
-                upcoming += 1
-        gap = gap_after(problem, at, step, none)
-        length = advance(problem, directions, at, work, step, gap, 0.0)
-        iterations += 1
-        gap = gap_after(problem, at, step, none)
-        for m in range(lanes):
-            if index[m] < 0:
-                continue
-            count[m] += 1
-            a = A[index[m]]
-            delta = at.delta[:, m].copy()
-            if gap[m] <= 0.5 * tolerance * dot(a, delta) or length[m] == 0.0 or count[m] >= MAX_ITERATIONS:
-                steps[index[m]] = delta
-                bounds[index[m]] = outer_bound(problem, a, at, m, slack, reach)
-                index[m] = -1
-                n_finished += 1
-    return steps, bounds, iterations
+    found = Found(np.zeros(A.shape), np.zeros(len(A)), np.full(len(A), np.inf), np.zeros(0))
+    iterations = follow(problem, A, *starts, Stop(tolerance, 0.0, 0.0, slack, reach), found)
+    return found.steps, found.bounds, iterations

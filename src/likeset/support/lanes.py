@@ -22,28 +22,47 @@ LANES = 64  # at most; a batch of 30 x 30 matrices then still fits the second-le
 
 @njit(cache=True, error_model="numpy", fastmath={"contract"})
 def factor_lanes(M: Array, d: int, failed: BoolArray) -> bool:
-    """Overwrite M = U'U by U. Lanes that are not positive definite are marked in ``failed``; True if none is."""
+    """Overwrite M = U'U by U. Lanes that are not positive definite are marked in ``failed``; True if none is.
+
+    Row k is complete once all rows above have been subtracted from it; four at a time, to load and store it less often.
+    """
     lanes = M.shape[1]
     inverse = np.empty(lanes)
     good = True
     row = 0
-    for i in range(d):
+    for k in range(d):
+        width = d - k
+        above = k  # where entry (i, k) is
+        i = 0
+        while i + 4 <= k:
+            second = above + d - i - 1
+            third = second + d - i - 2
+            fourth = third + d - i - 3
+            for j in range(width):
+                for m in range(lanes):
+                    M[row + j, m] -= (
+                        M[above, m] * M[above + j, m]
+                        + M[second, m] * M[second + j, m]
+                        + M[third, m] * M[third + j, m]
+                        + M[fourth, m] * M[fourth + j, m]
+                    )
+            above = fourth + d - i - 4
+            i += 4
+        while i < k:
+            for j in range(width):
+                for m in range(lanes):
+                    M[row + j, m] -= M[above, m] * M[above + j, m]
+            above += d - i - 1
+            i += 1
         for m in range(lanes):
             pivot = M[row, m]
             if pivot > 0.0 and pivot < math.inf:
                 inverse[m] = 1.0 / math.sqrt(pivot)
             else:
                 inverse[m], failed[m], good = 1.0, True, False
-        width = d - i
         for j in range(width):
             for m in range(lanes):
                 M[row + j, m] *= inverse[m]
-        below = row + width
-        for k in range(1, width):
-            for j in range(k, width):
-                for m in range(lanes):
-                    M[below, m] -= M[row + k, m] * M[row + j, m]
-                below += 1
         row += width
     return good
 

@@ -16,16 +16,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from likeset.support.ball_cone import cone_divide, jordan_product, scale, scaling_point
-from likeset.support.dense import cholesky, cholesky_solve, compiled, copy, gather, sum_by_owner, weighted_gram
+from likeset.support.ball_cone import cone_divide, scale, scaling_point
+from likeset.support.dense import cholesky, cholesky_solve, copy, gather, inner, sum_segments, weighted_gram
 from likeset.support.primal_dual import Iterate, Problem, Workspace
 from likeset.support.terms import Array
 
 
-@compiled
+@inner
 def weigh_points(problem: Problem, at: Iterate, work: Workspace) -> None:
     """Stiffness, shares and misfits of the points, and what they add to the equations of delta and lam."""
-    owner, weights, offsets, n = problem.owner, problem.weights, problem.offsets, problem.weights.size
+    owner, starts, weights, offsets, n = (
+        problem.owner,
+        problem.starts,
+        problem.weights,
+        problem.offsets,
+        problem.weights.size,
+    )
     parts, duals, ratios, shares = at.parts, at.duals, work.ratios, work.shares
     inverse_parts, inverse_duals = work.inverse_parts, work.inverse_duals
     stiffness, misfit, force = work.stiffness, work.misfit, work.force
@@ -45,10 +51,10 @@ def weigh_points(problem: Problem, at: Iterate, work: Workspace) -> None:
         gather(owner, work.rows, force, m)  # z
         for i in range(n):
             misfit[m, i] = offsets[i] - force[m, i] - (parts[m, i] - parts[m, n + i])
-        sum_by_owner(owner, stiffness, work.row_stiffness, m)
+        sum_segments(starts, stiffness, work.row_stiffness, m)
         for i in range(n):
             force[m, i] = 0.5 * (duals[m, n + i] - duals[m, i])  # u
-        sum_by_owner(owner, force, work.rows, m)
+        sum_segments(starts, force, work.rows, m)
         if problem.level_is_free:
             border_scale, level_misfit = 0.0, 0.0
             for i in range(n):
@@ -58,41 +64,45 @@ def weigh_points(problem: Problem, at: Iterate, work: Workspace) -> None:
             work.scalars[0, m], work.scalars[1, m] = border_scale, level_misfit
             for i in range(n):
                 force[m, i] = weights[i] * (shares[m, i] - shares[m, n + i])
-            sum_by_owner(owner, force, work.border_rows, m)
+            sum_segments(starts, force, work.border_rows, m)
 
 
-@compiled
+@inner
 def assemble(problem: Problem, work: Workspace) -> None:
     """M: the sums of h x x' over the covariates, the ball block, the ridge and the border's square."""
     d, lanes = work.gradient.shape
-    gram, w, border, inverse_eta = work.one_gram, work.cone_point, work.border, work.scalars[3]
-    for m in range(lanes):
-        weighted_gram(problem.Xt, work.row_stiffness, m, work.one_scaled, gram)
-        for i in range(d):
-            for j in range(i, d):
-                work.M[i, j, m] = gram[i, j]
-    if problem.ridge > 0.0:
-        for j in range(d):
-            for m in range(lanes):
-                work.M[j, j, m] += 2.0 * problem.ridge
-    first, second = work.scalars[4], work.scalars[5]
+    M, gram, packed, w, border = work.M, work.one_gram, work.packed, work.cone_point, work.border
+    inverse_eta, first, second = work.scalars[3], work.scalars[5], work.scalars[6]
+    if work.pairs.shape[0] > 0:
+        np.dot(work.pairs, work.row_stiffness.T, packed)
+    else:
+        for m in range(lanes):
+            weighted_gram(problem.Xt, work.row_stiffness, m, work.one_scaled, gram)
+            row = 0
+            for i in range(d):
+                for j in range(i, d):
+                    packed[row, m] = gram[i, j]
+                    row += 1
+    row = 0
     for i in range(d):
         for m in range(lanes):
             first[m] = 0.0
             second[m] = 0.0
+            packed[row, m] += 2.0 * problem.ridge
         if problem.radius < np.inf:
             for m in range(lanes):
                 first[m] = 2.0 * inverse_eta[m] * inverse_eta[m] * w[1 + i, m]
-                work.M[i, i, m] += inverse_eta[m] * inverse_eta[m]
+                packed[row, m] += inverse_eta[m] * inverse_eta[m]
         if problem.level_is_free:
             for m in range(lanes):
                 second[m] = border[i, m] / work.scalars[0, m]
         for j in range(i, d):
             for m in range(lanes):
-                work.M[i, j, m] += first[m] * w[1 + j, m] + second[m] * border[j, m]
+                M[i, j, m] = packed[row, m] + first[m] * w[1 + j, m] + second[m] * border[j, m]
+            row += 1
 
 
-@compiled
+@inner
 def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
     """Residuals of the optimality conditions for directions A (d, lanes), and the Cholesky factor of M.
 
@@ -136,22 +146,18 @@ def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
     cholesky(work.M, work.inverse)
 
 
-@compiled
-def push_points(
-    problem: Problem, at: Iterate, work: Workspace, step: Iterate, target: Array, curvature: float, level_force: Array
-) -> None:
+@inner
+def push_points(problem: Problem, at: Iterate, work: Workspace, level_force: Array) -> None:
     """Right-hand side from the points: the forces on u, summed in rows, and the force on the level."""
     weights, n = problem.weights, problem.weights.size
-    parts, inverse_duals, aims, shares = at.parts, work.inverse_duals, work.aims, work.shares
-    step_parts, step_duals = step.parts, step.duals
+    parts, inverse_duals, goals, aims, shares = at.parts, work.inverse_duals, work.goals, work.aims, work.shares
     stiffness, misfit, force = work.stiffness, work.misfit, work.force
     for m in range(parts.shape[0]):
         for i in range(2 * n):
-            product = target[m] - curvature * step_parts[m, i] * step_duals[m, i]
-            aims[m, i] = product * inverse_duals[m, i] - parts[m, i]
+            aims[m, i] = goals[m, i] * inverse_duals[m, i] - parts[m, i]
         for i in range(n):
             force[m, i] = stiffness[m, i] * (misfit[m, i] - aims[m, i] + aims[m, n + i])
-        sum_by_owner(problem.owner, force, work.rows, m)
+        sum_segments(problem.starts, force, work.rows, m)
         total = 0.0
         for i in range(n):
             total += 2.0 * weights[i] * (shares[m, n + i] * aims[m, i] + shares[m, i] * aims[m, n + i])
@@ -160,7 +166,7 @@ def push_points(
         level_force[m] = total
 
 
-@compiled
+@inner
 def move_points(problem: Problem, work: Workspace, step: Iterate, lam_step: Array) -> None:
     """Back-substitution for the points, given the steps of lam and of z = x'delta (in rows)."""
     weights, n = problem.weights, problem.weights.size
@@ -180,35 +186,27 @@ def move_points(problem: Problem, work: Workspace, step: Iterate, lam_step: Arra
             step_parts[m, i] = aims[m, i] - ratios[m, i] * step_duals[m, i]
 
 
-@compiled
-def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, target: Array, curvature: float) -> None:
-    """Newton step towards products equal to target (one number per lane).
+@inner
+def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate) -> None:
+    """Newton step towards the products that the workspace sets as goals.
 
-    With curvature = 1 the products of the step already held in ``step`` (the predictor) are subtracted from
-    the target: Mehrotra's second-order correction. With 0 they are ignored.
+    The goal of the ball is that of the scaled product, (W^{-1} v) o (W y).
     """
     d, lanes = work.gradient.shape
     has_ball = problem.radius < np.inf
     lam, s = at.level[0], at.level[1]
-    border_scale, level_misfit, eta, inverse_eta = work.scalars[0], work.scalars[1], work.scalars[2], work.scalars[3]
-    level_force, lam_step = work.scalars[4], work.scalars[5]
+    border_scale, level_misfit, inverse_eta = work.scalars[0], work.scalars[1], work.scalars[3]
+    level_goal, level_force, lam_step = work.scalars[4], work.scalars[5], work.scalars[6]
 
     # Right-hand side.
-    push_points(problem, at, work, step, target, curvature, level_force)
+    push_points(problem, at, work, level_force)
     np.dot(problem.Xt, work.rows.T, step.delta)
     for j in range(d):
         for m in range(lanes):
             step.delta[j, m] += work.gradient[j, m]
     if has_ball:
         aim, other = work.cone_a, work.cone_b
-        scale(work.cone_point, inverse_eta, -1.0, step.ball, aim)
-        scale(work.cone_point, eta, 1.0, step.dual_ball, other)
-        jordan_product(aim, other)
-        for j in range(d + 1):
-            for m in range(lanes):
-                aim[j, m] *= -curvature
-        for m in range(lanes):
-            aim[0, m] += target[m]
+        copy(work.cone_goal, aim)
         cone_divide(work.cone_dual, aim)
         scale(work.cone_point, inverse_eta, -1.0, aim, other)
         for j in range(d):
@@ -216,7 +214,7 @@ def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, t
                 step.delta[j, m] += other[1 + j, m] - at.dual_ball[1 + j, m]
     if problem.level_is_free:
         for m in range(lanes):
-            step.level[1, m] = (target[m] - curvature * step.level[0, m] * step.level[1, m]) / lam[m] - s[m]
+            step.level[1, m] = level_goal[m] / lam[m] - s[m]
             level_force[m] += step.level[1, m] - level_misfit[m]
             lam_step[m] = level_force[m] / border_scale[m]
         for j in range(d):

@@ -30,9 +30,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from likeset.support.dense import compiled, dot
-from likeset.support.interior_point import find_centre, maximise, minimise
-from likeset.support.primal_dual import Iterate, Problem
+from likeset.support.interior_point import maximise, minimise
+from likeset.support.primal_dual import Problem
 from likeset.support.span import Span, reduce_to_span
+from likeset.support.starts import QuadraticModel, interior_centre, quadratic_model
 from likeset.support.terms import Array, IntArray, LevelSet, PointTerms, Solution
 
 EPS = float(np.finfo(np.float64).eps)
@@ -93,7 +94,7 @@ class Prepared:
     owner: IntArray = field(repr=False)
     span: Span = field(repr=False)
     problem: Problem | None = field(repr=False)
-    start: Iterate | None = field(repr=False)
+    model: QuadraticModel | None = field(repr=False)
     slack: float = field(repr=False)
     reach: float = field(repr=False)
 
@@ -116,10 +117,11 @@ class Prepared:
             todo = np.flatnonzero(nonzero & np.logical_not(inside))
         else:
             todo = np.flatnonzero(nonzero & self.span.contains(A, size))
-        if self.problem is not None and self.start is not None and len(todo):
+        if self.problem is not None and self.model is not None and len(todo):
             centre = self.problem.centre
             inner = self.span.reduce(A[todo])
-            steps, bounds, _ = maximise(self.problem, inner, self.start, self.slack, self.reach, tolerance)
+            starts = self.model.starts(inner)
+            steps, bounds, _ = maximise(self.problem, inner, starts, self.slack, self.reach, tolerance)
             bounds += inner @ centre + 4.0 * EPS * size[todo] * np.linalg.norm(centre)
             upper[todo] = np.fmin(upper[todo], bounds)  # a failed solve gives NaN: the ball's bound remains
             if self.status == "regular":
@@ -175,7 +177,7 @@ def prepare(level_set: LevelSet) -> Prepared:
     span, X, radius = reduce_to_span(X, points, weights, owner, level, float(level_set.radius))
     zero = np.zeros(X.shape[1])
     reach = float(weights @ np.linalg.norm(X, axis=1)[owner])
-    whole = Problem(X, np.ascontiguousarray(X.T), owner, points, weights, zero, zero, 0.0, radius, 0.0, False)
+    whole = Problem(X, np.ascontiguousarray(X.T), owner, starts, points, weights, zero, zero, 0.0, radius, 0.0, False)
     theta, lowest, u, bound = minimise(whole, zero, level, 0.1 * EPS * size_of_F, 0.0)
     scale = size_of_F + reach * float(np.linalg.norm(theta))
     rounding = 16.0 * EPS * scale
@@ -187,38 +189,32 @@ def prepare(level_set: LevelSet) -> Prepared:
     kept = fold(X, starts, points, weights, u, outer_level - bound + rounding, radius)
     far = np.ones(len(points), dtype=bool)
     far[kept] = False
-    rows, kept_owner = np.unique(owner[kept], return_inverse=True)
+    rows, first, kept_owner = np.unique(owner[kept], return_index=True, return_inverse=True)
     kept_X = X[rows]
-    kept_Xt = np.ascontiguousarray(kept_X.T)
-
-    def around(at: Array, level_is_free: bool) -> Problem:
-        """The problem centred at a point; far points become a constant (off the allowance) and a slope."""
-        offsets = points - (X @ at)[owner]
-        slope = -(np.sign(offsets[far]) * weights[far]) @ X[owner[far]]
-        allowance = outer_level - float(weights[far] @ np.abs(offsets[far]))
-        return Problem(
-            kept_X,
-            kept_Xt,
-            kept_owner,
-            offsets[kept],
-            weights[kept],
-            slope,
-            at,
-            allowance,
-            radius,
-            ridge=0.0,
-            level_is_free=level_is_free,
-        )
-
-    start = find_centre(around(theta, False))
-    at = theta + start.delta[:, 0]
-    start.delta[:] = 0.0
-    value = float(sums_of_distances((X @ at)[None, :], owner, points, weights)[0])
+    at = interior_centre(theta, radius, (outer_level - bound) / max(size_of_F - lowest, LEAST_SLACK * scale))
+    offsets = points - (X @ at)[owner]
+    distances = weights * np.abs(offsets)
+    value = float(distances.sum())
+    problem = Problem(
+        kept_X,
+        np.ascontiguousarray(kept_X.T),
+        kept_owner,
+        np.append(first, len(kept)),
+        offsets[kept],
+        weights[kept],
+        # Far points are a slope, and a constant that is taken off the allowance.
+        slope=-(np.sign(offsets[far]) * weights[far]) @ X[owner[far]],
+        centre=at,
+        allowance=outer_level - float(distances[far].sum()),
+        radius=radius,
+        ridge=0.0,
+        level_is_free=True,
+    )
+    model = quadratic_model(problem, outer_level - bound)
     status = "regular" if lowest < level - rounding else "point"
     if status == "regular" and value < level:
         best = span.expand(at[None, :], np.zeros((1, d)))[0]
-    problem = around(at, True) if start.level[1, 0] > 0.0 else None  # without a centre, the ball's bound remains
-    return Prepared(status, best, bound, level_set, owner, span, problem, start, outer_level - value, reach)
+    return Prepared(status, best, bound, level_set, owner, span, problem, model, outer_level - value, reach)
 
 
 def minimise_penalised(X: Array, terms: PointTerms, ridge: float, radius: float, start: Array | None = None) -> Array:
@@ -233,7 +229,18 @@ def minimise_penalised(X: Array, terms: PointTerms, ridge: float, radius: float,
         return zero
     owner = np.repeat(np.arange(len(X)), np.diff(terms.starts))
     problem = Problem(
-        X, X.T.copy(), owner, terms.points, terms.weights, zero, zero, 0.0, float(radius), float(ridge), False
+        X,
+        X.T.copy(),
+        owner,
+        terms.starts,
+        terms.points,
+        terms.weights,
+        zero,
+        zero,
+        0.0,
+        float(radius),
+        float(ridge),
+        False,
     )
     theta, *_ = minimise(problem, guess, -np.inf, 0.0, 1e-9)
     size = float(np.linalg.norm(theta))

@@ -1,7 +1,6 @@
-"""One iteration of Mehrotra's predictor-corrector method, in all lanes.
+"""One iteration of the predictor-corrector method, in all lanes: one factorisation, three steps computed, one taken.
 
-A step towards products 0 (the predictor) tells how far one can get; the second step aims there and corrects
-for the curvature that the first one saw.
+See :mod:`~likeset.support.goals` for what the three steps aim at.
 """
 
 from __future__ import annotations
@@ -9,16 +8,20 @@ from __future__ import annotations
 import numpy as np
 
 from likeset.support.ball_cone import boundary_rate
-from likeset.support.dense import compiled
+from likeset.support.dense import inner, merged
+from likeset.support.goals import aim_at_centre, aim_at_zero, aim_with_curvature
 from likeset.support.newton_system import factorise, newton_step
 from likeset.support.primal_dual import Iterate, Problem, Workspace
 from likeset.support.terms import Array
 
-STEP_FRACTION = 0.99  # of the way to the boundary
+STEP_FRACTION = 0.9  # of the way to the boundary is the least to go,
+MORE_FRACTION = 0.09  # and so much more after a predictor that could go all the way
+HIGHEST_TARGET = 0.3  # of the present mu
+LEAST_GAIN = 0.01  # in step length: otherwise centring is not worth its detour
 SHORTEST_STEP = 1e-7  # a shorter step means that rounding has taken over
 
 
-@compiled
+@inner
 def largest_rate(step: Array, inverse: Array, m: int) -> float:
     """The largest -step / variable of lane m, at least 0; four chains of maxima run in parallel."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -33,7 +36,7 @@ def largest_rate(step: Array, inverse: Array, m: int) -> float:
     return max(max(a, b), max(c, d))
 
 
-@compiled
+@inner
 def longest_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate) -> Array:
     """Longest multiple of the step that stays in all cones (inf if there is no limit), per lane.
 
@@ -57,32 +60,24 @@ def longest_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate) 
     return rate
 
 
-@compiled
-def add_products(x: Array, dx: Array, y: Array, dy: Array, length: Array, out: Array) -> None:
-    """Add the column sums of (x + length dx) (y + length dy) to out."""
-    for i in range(x.shape[0]):
-        for m in range(out.size):
-            out[m] += (x[i, m] + length[m] * dx[i, m]) * (y[i, m] + length[m] * dy[i, m])
-
-
-@compiled
-def gap_after(problem: Problem, at: Iterate, step: Iterate, length: Array) -> Array:
+@inner
+def gap_of_lane(problem: Problem, at: Iterate, step: Iterate, m: int, length: float) -> float:
     """Sum of all products after a multiple of the step: the duality gap of feasible iterates."""
-    gap = np.zeros(length.size)
     parts, duals, step_parts, step_duals = at.parts, at.duals, step.parts, step.duals
-    for m in range(length.size):
-        alpha, total = length[m], 0.0
-        for i in range(parts.shape[1]):
-            total += (parts[m, i] + alpha * step_parts[m, i]) * (duals[m, i] + alpha * step_duals[m, i])
-        gap[m] = total
+    gap = 0.0
+    for i in range(parts.shape[1]):
+        gap += (parts[m, i] + length * step_parts[m, i]) * (duals[m, i] + length * step_duals[m, i])
     if problem.level_is_free:
-        add_products(at.level[:1], step.level[:1], at.level[1:], step.level[1:], length, gap)
+        level, step_level = at.level, step.level
+        gap += (level[0, m] + length * step_level[0, m]) * (level[1, m] + length * step_level[1, m])
     if problem.radius < np.inf:
-        add_products(at.ball, step.ball, at.dual_ball, step.dual_ball, length, gap)
+        v, y, step_v, step_y = at.ball, at.dual_ball, step.ball, step.dual_ball
+        for j in range(v.shape[0]):
+            gap += (v[j, m] + length * step_v[j, m]) * (y[j, m] + length * step_y[j, m])
     return gap
 
 
-@compiled
+@inner
 def add_multiple(x: Array, length: Array, dx: Array) -> None:
     """Add length * dx to x."""
     for i in range(x.shape[0]):
@@ -90,7 +85,7 @@ def add_multiple(x: Array, length: Array, dx: Array) -> None:
             x[i, m] += length[m] * dx[i, m]
 
 
-@compiled
+@inner
 def move(at: Iterate, step: Iterate, length: Array) -> None:
     """Add a multiple of the step to the iterate."""
     add_multiple(at.delta, length, step.delta)
@@ -104,38 +99,45 @@ def move(at: Iterate, step: Iterate, length: Array) -> None:
     add_multiple(at.level, length, step.level)
 
 
-@compiled
+@inner
 def degree(problem: Problem) -> float:
     """Number of products: the gap of a point with all products equal to mu is degree * mu."""
     extra = (1.0 if problem.level_is_free else 0.0) + (1.0 if problem.radius < np.inf else 0.0)
     return 2.0 * problem.weights.size + extra
 
 
-@compiled
-def advance(
-    problem: Problem,
-    A: Array,
-    at: Iterate,
-    work: Workspace,
-    step: Iterate,
-    gap: Array,
-    least_target: float,
-) -> Array:
-    """One predictor-corrector iteration aiming at mu >= least_target; returns the lengths of the steps taken.
+@merged
+def advance(problem: Problem, A: Array, at: Iterate, work: Workspace, step: Iterate, trial: Iterate) -> Array:
+    """One iteration with predictor, corrector and centring; returns the lengths of the steps taken.
 
     A lane where rounding has taken over stays where it is: length 0.
     """
     factorise(problem, A, at, work)
-    target = np.zeros(gap.size)
-    newton_step(problem, at, work, step, target, 0.0)
-    length = np.minimum(longest_step(problem, at, work, step), 1.0)
-    reachable = gap_after(problem, at, step, length)
-    for m in range(gap.size):
-        target[m] = max((reachable[m] / gap[m]) ** 3 * gap[m] / degree(problem), least_target)
-    newton_step(problem, at, work, step, target, 1.0)
-    length = longest_step(problem, at, work, step)
-    for m in range(gap.size):
-        length[m] = min(STEP_FRACTION * length[m], 1.0)
+    lanes = A.shape[1]
+    target, predicted, length = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes)
+    for stage in range(3):
+        into = trial if stage == 2 else step
+        if stage == 0:
+            aim_at_zero(work)
+        elif stage == 1:
+            aim_with_curvature(problem, work, step, target)
+        else:
+            aim_at_centre(problem, at, work, step, target)
+        newton_step(problem, at, work, into)
+        longest = longest_step(problem, at, work, into)
+        for m in range(lanes):
+            if stage == 0:
+                predicted[m] = min(longest[m], 1.0)
+                now = gap_of_lane(problem, at, step, m, 0.0)
+                ratio = gap_of_lane(problem, at, step, m, predicted[m]) / now
+                target[m] = min(ratio**3, HIGHEST_TARGET) * now / degree(problem)
+            elif stage == 1:
+                length[m] = longest[m]
+            elif min(longest[m], 1.0) > min(length[m], 1.0) + LEAST_GAIN:
+                copy_lane(trial, m, step, m)
+                length[m] = longest[m]
+    for m in range(lanes):
+        length[m] = min((STEP_FRACTION + MORE_FRACTION * predicted[m]) * length[m], 1.0)
         if not length[m] > SHORTEST_STEP or not np.isfinite(step.delta[0, m]):
             length[m] = 0.0
             clear_lane(step, m)
@@ -143,7 +145,22 @@ def advance(
     return length
 
 
-@compiled
+@inner
+def copy_lane(source: Iterate, i: int, out: Iterate, m: int) -> None:
+    """Copy lane i of an iterate to lane m of another."""
+    for j in range(out.parts.shape[1]):
+        out.parts[m, j] = source.parts[i, j]
+    for j in range(out.parts.shape[1]):
+        out.duals[m, j] = source.duals[i, j]
+    for j in range(out.delta.shape[0]):
+        out.delta[j, m] = source.delta[j, i]
+    for j in range(out.ball.shape[0]):
+        out.ball[j, m], out.dual_ball[j, m] = source.ball[j, i], source.dual_ball[j, i]
+    for j in range(2):
+        out.level[j, m] = source.level[j, i]
+
+
+@inner
 def clear_lane(step: Iterate, m: int) -> None:
     """Set a direction to zero in one lane (it may hold NaN, which no multiple of 0 removes)."""
     step.delta[:, m] = 0.0

@@ -37,20 +37,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from likeset.support.dense import compiled
+from likeset.support.dense import inner
 from likeset.support.terms import Array, IntArray
+
+LANES_FOR_PAIRS = 8  # with fewer, a matrix product is not faster
+MOST_PAIRS = 2**20  # products kept; more would not stay in a cache
 
 
 class Problem(NamedTuple):
     """The data of G, the level and the ball.
 
-    owner           the row of X that each point belongs to
+    owner           the row of X that each point belongs to, sorted
+    starts          the points of row k are starts[k] to starts[k + 1] - 1
     level_is_free   True for the support problem, False for the minimum problem (lam = 1)
     """
 
     X: Array
     Xt: Array
     owner: IntArray
+    starts: IntArray
     offsets: Array
     weights: Array
     slope: Array
@@ -86,7 +91,8 @@ class Workspace(NamedTuple):
     inverse_parts, inverse_duals   reciprocals (divisions are slow)
     ratios      alpha = r / (lam w - u), then beta = t / (lam w + u)
     shares      h alpha, then h beta; they sum to 1
-    aims        the step of r and t if the multipliers stayed as they are
+    goals       the products to be reached
+    aims        the step of r and t towards these products if the multipliers stayed as they are
     One number per point, (lanes, n):
     stiffness   h = 1 / (alpha + beta)
     misfit      p - z - (r - t)
@@ -97,16 +103,20 @@ class Workspace(NamedTuple):
     M, inverse  the Newton matrix, then its Cholesky factor; reciprocals of its diagonal
     border      column of lam
     gradient    stationarity residual
-    cone_...    scaling point w of the ball's cone, W y, and scratch, (d + 1, lanes)
-    scalars     border_scale, level misfit, eta, 1 / eta, scratch, scratch, (6, lanes)
-    Without lanes:
-    one_scaled, one_gram   scratch for the sum of h x x'
+    cone_...    scaling point w of the ball's cone, W y, goal of the scaled product, and scratch, (d + 1, lanes)
+    scalars     border_scale, level misfit, eta, 1 / eta, goal of lam s, scratch, scratch, (7, lanes)
+    The sum of h x x':
+    pairs       products x_ki x_kj with i <= j, (d (d + 1) / 2, K): one matrix product sums up all lanes. With few lanes
+                summing one by one is faster, and there are no pairs, (0, K)
+    packed      the sums, (d (d + 1) / 2, lanes)
+    one_scaled, one_gram   scratch for one lane
     """
 
     inverse_parts: Array
     inverse_duals: Array
     ratios: Array
     shares: Array
+    goals: Array
     aims: Array
     stiffness: Array
     misfit: Array
@@ -114,6 +124,8 @@ class Workspace(NamedTuple):
     row_stiffness: Array
     border_rows: Array
     rows: Array
+    pairs: Array
+    packed: Array
     one_scaled: Array
     one_gram: Array
     M: Array
@@ -122,35 +134,57 @@ class Workspace(NamedTuple):
     gradient: Array
     cone_point: Array
     cone_dual: Array
+    cone_goal: Array
     cone_a: Array
     cone_b: Array
     scalars: Array
 
 
-@compiled
+@inner
 def new_iterate(d: int, n: int, lanes: int) -> Iterate:
     """An iterate of zeros for dimension d and n points."""
     parts, ball = np.zeros((2, lanes, 2 * n)), np.zeros((2, d + 1, lanes))
     return Iterate(np.zeros((d, lanes)), parts[0], parts[1], ball[0], ball[1], np.zeros((2, lanes)))
 
 
-@compiled
-def new_workspace(n_rows: int, d: int, n: int, lanes: int) -> Workspace:
-    """Scratch memory for n_rows covariates, dimension d and n points."""
-    pairs, points, rows = np.zeros((5, lanes, 2 * n)), np.zeros((3, lanes, n)), np.zeros((3, lanes, n_rows))
-    vectors, cone = np.zeros((3, d, lanes)), np.zeros((4, d + 1, lanes))
+@inner
+def pair_products(Xt: Array) -> Array:
+    """The products x_ki x_kj with i <= j, one row per pair."""
+    d, n_rows = Xt.shape
+    pairs = np.empty((d * (d + 1) // 2, n_rows))
+    row = 0
+    for i in range(d):
+        for j in range(i, d):
+            for k in range(n_rows):
+                pairs[row, k] = Xt[i, k] * Xt[j, k]
+            row += 1
+    return pairs
+
+
+@inner
+def new_workspace(Xt: Array, n: int, lanes: int) -> Workspace:
+    """Scratch memory for the covariates in the columns of Xt and n points."""
+    d, n_rows = Xt.shape
+    n_pairs = d * (d + 1) // 2
+    many = lanes >= LANES_FOR_PAIRS and n_pairs * n_rows <= MOST_PAIRS
+    pairs = pair_products(Xt) if many else np.zeros((0, n_rows))
+    doubles, points, rows = np.zeros((6, lanes, 2 * n)), np.zeros((3, lanes, n)), np.zeros((3, lanes, n_rows))
+    vectors, cone = np.zeros((3, d, lanes)), np.zeros((5, d + 1, lanes))
     return Workspace(
-        pairs[0],
-        pairs[1],
-        pairs[2],
-        pairs[3],
-        pairs[4],
+        doubles[0],
+        doubles[1],
+        doubles[2],
+        doubles[3],
+        doubles[4],
+        doubles[5],
         points[0],
         points[1],
         points[2],
         rows[0],
         rows[1],
         rows[2],
+        pairs,
+        np.zeros((n_pairs, lanes)),
         np.zeros((d, n_rows)),
         np.zeros((d, d)),
         np.zeros((d, d, lanes)),
@@ -161,5 +195,6 @@ def new_workspace(n_rows: int, d: int, n: int, lanes: int) -> Workspace:
         cone[1],
         cone[2],
         cone[3],
-        np.zeros((6, lanes)),
+        cone[4],
+        np.zeros((7, lanes)),
     )

@@ -170,7 +170,7 @@ class CentredSet:
             curve, a = int(self.terms.curve), self.terms.a
             follow_boundaries(
                 steps, solved, inner_products, follows, slack_g, slack_b, Y, U, X,
-                curve, a, self.z, self.base, self.g_c, g_c, self.e, self.e2,
+                curve, a, self.z, self.base, self.g_c, g_c, self.e * (1.0 - SLIVER), self.e2,
             )  # fmt: skip
         return steps @ self.axes.T if leading < d else steps
 

@@ -15,7 +15,8 @@ slacks are measured again where the step ends,
     slack_g <- e - dF(delta + p) + g'p,        slack_b <- slack_b - |p|^2/2,
 
 and (alpha, beta) computed anew: p moves in the plane of M^-1 g and M^-1 theta, towards the edge of C, without another
-factorisation (:func:`follow_boundaries`). Away from the ball there is nothing to balance, and the ray does as well.
+factorisation (:func:`follow_boundaries`). The aim is that of the rays, just inside: e stands for (1 - SLIVER) e.
+Away from the ball there is nothing to balance, and the ray does as well.
 """
 
 from __future__ import annotations

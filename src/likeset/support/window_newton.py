@@ -5,9 +5,9 @@ One iteration, from a point on the boundary of C = { Phi - Phi(theta_c) <= e, |t
 1. gradient g of Phi; the tangent's certificate (:mod:`~likeset.support.certificate`) gives an outer bound and the
    multipliers (lam, mu); stop where the bound meets a'delta;
 2. the step p of the quadratic model, M = lam H + mu I, with both constraints linearised;
-3. *correction*: at the end of the step both constraints are violated to second order. Two further steps in the metric
-   of M, by multiples of M^-1 g and M^-1 theta, take that back. Without it, pulling the point back towards the centre
-   costs more than the step gained wherever likelihood and ball are active together, in function spaces the rule;
+3. *correction*: at the end of the step both constraints are violated to second order. Steps in the metric of M, by
+   multiples of M^-1 g and M^-1 theta, take that back. Without it, pulling the point back towards the centre costs
+   more than the step gained wherever likelihood and ball are active together, in function spaces the rule;
 4. along the ray from the centre onto the boundary. A step that does not raise a'delta is undone and M is damped.
 
 Directions start at the best point known: a guess, or the maximiser of an earlier direction.
@@ -20,13 +20,14 @@ import math
 import numpy as np
 from numba import njit
 
-from likeset.support.certificate import active_multipliers, certificate
+from likeset.support.certificate import certificate
 from likeset.support.dense import compiled
+from likeset.support.steps import active_multipliers
 from likeset.support.terms import Array
 from likeset.support.window_sums import Centred, gradient_of, hessian_of, rise_along, stretch, workspace
 
 MAX_ITERATIONS = 100
-CORRECTIONS = 2
+CORRECTIONS = 3
 ROUNDING = 2 * float(np.finfo(np.float64).eps)
 
 
@@ -87,49 +88,41 @@ def lagrangian(H: Array, lam: float, mu: float, damping: float, M: Array) -> Non
 
 
 @njit(cache=True, error_model="numpy")
-def corrected_step(
-    c: Centred,
-    delta: Array,
-    u: Array,
-    p: Array,
-    to_g: Array,
-    to_q: Array,
-    gg: float,
-    gq: float,
-    qq: float,
-    moved: Array,
+def follow_both_boundaries(
+    c: Centred, delta: Array, u: Array, p: Array, g: Array, to_g: Array, to_q: Array, slacks: tuple[float, float]
 ) -> Array:
-    """Take back what the step p violates: p - alpha M^-1 g - beta M^-1 q, twice; returns X (delta + corrected p).
+    """Turn p = M^-1 a into the step of the model, corrected where it ends; returns X (delta + p).
 
-    to_g = M^-1 g and to_q = M^-1 q, q = theta_c + delta; gg = g'M^-1 g and so on. ``moved`` receives delta + p.
+    to_g = M^-1 g and to_q = M^-1 q with q = theta_c + delta, the gradients of the two constraints; ``slacks`` is the
+    room left at delta. As in :mod:`~likeset.support.steps`, the multipliers are computed anew from the room left where
+    the step ends, without another factorisation.
     """
-    at = workspace(u.shape[0], c.log_voices.shape[0])
-    new_u = np.empty_like(u)
-    determinant = gg * qq - gq * gq
+    K, d = c.X.shape
+    at = workspace(K, c.log_voices.shape[0])
+    gg, ga, gq, qa, qq = inner_product(g, to_g), inner_product(g, p), inner_product(g, to_q), 0.0, 0.0
+    for j in range(d):
+        q = c.theta_c[j] + delta[j]
+        qa += q * p[j]
+        qq += q * to_q[j]
+    new_u, gu, qu = np.empty(K), np.empty(K), np.empty(K)
+    for b in range(K):
+        new_u[b] = u[b] + inner_product(c.X[b], p)
+        gu[b], qu[b] = inner_product(c.X[b], to_g), inner_product(c.X[b], to_q)
+    alpha, beta = 0.0, 0.0
+    room_g, room_q = slacks
     for correction in range(CORRECTIONS + 1):
-        square = 0.0
-        for j in range(delta.shape[0]):
-            moved[j] = delta[j] + p[j]
-            square += moved[j] * (moved[j] + 2.0 * c.theta_c[j])
-        for b in range(u.shape[0]):
-            new_u[b] = inner_product(c.X[b], moved)
-        if correction == CORRECTIONS:
+        new_alpha, new_beta = active_multipliers(ga, gg, gq, qa, qq, room_g, room_q)
+        more_g, more_q = new_alpha - alpha, new_beta - beta
+        alpha, beta = new_alpha, new_beta
+        for j in range(d):
+            p[j] -= more_g * to_g[j] + more_q * to_q[j]
+        for b in range(K):
+            new_u[b] -= more_g * gu[b] + more_q * qu[b]
+        rise = rise_along(c, new_u, 1.0, at)[0] if correction < CORRECTIONS else math.inf
+        if not rise < math.inf:
             break
-        over = rise_along(c, new_u, 1.0, at)[0] - c.e
-        outside = 0.5 * (square - c.e2)
-        if not over < math.inf:
-            break
-        alpha, beta = 0.0, 0.0
-        if over > 0.0 and outside > 0.0 and determinant > 1e-12 * gg * qq:
-            alpha, beta = (qq * over - gq * outside) / determinant, (gg * outside - gq * over) / determinant
-        elif over > 0.0:
-            alpha = over / gg
-        elif outside > 0.0:
-            beta = outside / qq
-        else:
-            break
-        for j in range(p.shape[0]):
-            p[j] -= alpha * to_g[j] + beta * to_q[j]
+        room_g = c.e - rise + ga - alpha * gg - beta * gq
+        room_q = slacks[1] - 0.5 * inner_product(p, p)
     return new_u
 
 
@@ -168,16 +161,9 @@ def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, bes
             solve_factored(M, p)
             solve_factored(M, to_g)
             solve_factored(M, to_q)
-            gg, ga, gq = inner_product(g, to_g), inner_product(g, p), inner_product(g, to_q)
-            qa, qq = 0.0, 0.0
+            trial_u = follow_both_boundaries(c, delta, u, p, g, to_g, to_q, (c.e - rise, 0.5 * (c.e2 - square)))
             for j in range(d):
-                q = c.theta_c[j] + delta[j]
-                qa += q * p[j]
-                qq += q * to_q[j]
-            alpha, beta = active_multipliers(ga, gg, gq, qa, qq, c.e - rise, 0.5 * (c.e2 - square))
-            for j in range(d):
-                p[j] -= alpha * to_g[j] + beta * to_q[j]
-            trial_u = corrected_step(c, delta, u, p, to_g, to_q, gg, gq, qq, trial)
+                trial[j] = delta[j] + p[j]
             new_rise = stretch(c, trial, trial_u, trial_at)
             new_value = inner_product(a, trial)
             improved = new_value > value
