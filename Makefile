@@ -6,8 +6,8 @@ READY := $(VENV)/.ready
 
 .PHONY: run test test-slow bench lint docs clean
 
-run: $(READY)  ## the main job: a short tour, pictures in out/
-	$(BIN)/likeset tour --out out
+run: $(READY)  ## the main job: the paper's experiments, small; report in out/report.html
+	$(BIN)/likeset reproduce --quick --out out
 
 test: $(READY) lint  ## all tests
 	$(BIN)/python -m pytest -n 2 -q

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from likeset.comparison.command import compare_command
 from likeset.errors import LikesetError
+from likeset.experiments.command import reproduce
 from likeset.theory.command import theory_command
 
 app = typer.Typer(
@@ -22,9 +23,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 console = Console()
+app.command()(reproduce)
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _version_option(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
 ) -> None:

@@ -1,0 +1,89 @@
+"""What all drawings share: files in two formats, lines that say who is provable, quantile bands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from likeset.experiments.methods import Method, sorted_methods
+from likeset.experiments.tables import Table
+
+_STYLE: Any = {
+    "font.size": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.hashsalt": "likeset",  # the same picture is the same file
+}
+
+
+def canvas(rows: int, columns: int, width: float, height: float) -> tuple[Canvas, Any]:
+    """A figure without a window, and its axes as an array of shape (rows, columns)."""
+    with matplotlib.rc_context(_STYLE):
+        figure = Canvas(figsize=(width, height), layout="constrained")
+        return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def save(figure: Canvas, stem: Path) -> Path:
+    """Write stem.png and stem.svg; returns the stem."""
+    with matplotlib.rc_context(_STYLE):
+        figure.savefig(stem.with_suffix(".png"), dpi=160, metadata={"Software": None})
+        figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+    return stem
+
+
+def line_style(method: Method) -> dict[str, Any]:
+    """Solid for provable, dashed for heuristic; ours and the paper's heavier."""
+    return {
+        "color": method.colour,
+        "linestyle": "-" if method.provable else (0, (4, 2)),
+        "linewidth": 2.0 if method.heavy else 1.2,
+        "marker": method.marker,
+        "markersize": 3.5,
+        "markerfacecolor": "white",
+        "markeredgewidth": 0.8,
+        "label": method.label,
+    }
+
+
+def draw_regret(axes: Axes, table: Table, methods: Mapping[str, Method], title: str) -> None:
+    """Median cumulative regret of some methods against rounds, with the quartiles of the heavy methods as bands."""
+    top = 0.0
+    found = set(table.distinct("method")) & set(methods)
+    for number, name in enumerate(sorted_methods(found)):
+        method, part = methods[name], table.where(method=name)
+        t, middle, low, high = quantiles(part, "regret")
+        marks: Any = {"markevery": (0.02 + 0.015 * (number % 6), 0.12)}
+        axes.plot(t, middle, **line_style(method), **marks, zorder=3 if method.heavy else 2)
+        if method.heavy:
+            axes.fill_between(t, low, high, color=method.colour, alpha=0.15, linewidth=0)
+        top = max(top, float(middle[-1]))
+    axes.set_xlim(0, None)
+    axes.set_ylim(0, 1.05 * top if top > 0 else 1.0)
+    axes.set_xlabel("round")
+    axes.set_ylabel("cumulative regret, median")
+    axes.set_title(title, fontsize=9)
+
+
+def quantiles(table: Table, column: str) -> tuple[Any, Any, Any, Any]:
+    """(t, median, lower quartile, upper quartile) of a column over the repeats."""
+    order = np.lexsort((table["repeat"], table["t"]))
+    t, values = table["t"][order], table[column][order].astype(np.float64)
+    times = np.unique(t)
+    grid = values.reshape(len(times), -1)
+    low, middle, high = np.quantile(grid, [0.25, 0.5, 0.75], axis=1)
+    return times, middle, low, high
+
+
+def shared_legend(figure: Canvas, axes: Any, columns: int) -> None:
+    """One legend below for all panels, each label once."""
+    found: dict[str, Any] = {}
+    for axis in np.ravel(axes):
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns, fontsize=7.5, frameon=False)
