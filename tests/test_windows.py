@@ -104,7 +104,7 @@ def test_extrema_agree_with_cvxpy(family, where):
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("family", FAMILIES[:4], ids=repr)
+@pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_upper_bounds_are_outer_and_attained(family, seed):
     space, points, windows = spaces()["function"]
     sequence, _ = observed(family, space, points, n=5 + 12 * seed, seed=seed, windows=windows)
@@ -206,7 +206,7 @@ def test_the_mixture_is_a_supermartingale(family):
         assert (singles <= 1.0 + 1e-6).all()
 
 
-@pytest.mark.parametrize("family", FAMILIES[:4], ids=repr)
+@pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_adaptive_anytime_coverage(family):
     """Optimistic queries, every step counts; false-alarm probability below 1e-6."""
     runs, alpha, misses = 40, 0.1, 0

@@ -10,7 +10,7 @@ whose ``solve`` answers any number of directions. The kernel depends on the shap
 Window mixtures, several likelihoods averaged, have kernels of their own:
 
 * :mod:`~likeset.support.window_mixture`   Newton's method on the log-sum-exp, for exponential families
-* :mod:`~likeset.support.window_points`    an interior point method, for Laplace noise
+* :mod:`~likeset.support.window_points`    an interior point method, for Laplace noise (and `window_unlimited`: no ball)
 * :mod:`~likeset.support.window_dual`      weighted joint sets, for everything else
 """
 

@@ -63,10 +63,10 @@ class Prepared:
         start = self.centre
         voices = np.exp(self.target.windows.log_shares)
         theta, bound = self._weighted(voices, a)
-        point, upper, best = start, bound, voices
+        point, upper = start, bound
         mean, step, blind = theta, 1.0, 0
         for _ in range(MAX_STEPS):
-            upper, best = (bound, voices) if bound < upper else (upper, best)
+            upper = min(upper, bound)
             for candidate in (theta, mean) if blind else (theta,):
                 inner = self._pulled_inside(candidate)
                 point = inner if a @ inner > a @ point else point

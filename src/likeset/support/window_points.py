@@ -26,7 +26,7 @@ from likeset.support.dense import compiled, dot
 from likeset.support.terms import Array, IntArray, PointTerms, Solution, WindowedSet
 from likeset.support.window_points_bounds import phi
 from likeset.support.window_points_data import Iterate, Problem
-from likeset.support.window_points_path import find_centre, maximise, settle
+from likeset.support.window_points_path import find_centre, maximise
 
 EPS = float(np.finfo(np.float64).eps)
 LEAST_SLACK = 1e-13  # relative to the scale of Phi's summands; thinner sets are solved at this thickness
@@ -190,5 +190,5 @@ def prepare(target: WindowedSet) -> Prepared:
     problem = around(centre, False)
     start.delta[:] = 0.0
     start.ball[1:, 0] = centre
-    settle(problem, start, outer_level)
+    start.level[0] = outer_level
     return Prepared(status, centre, bound, radius, level, outer_level, problem, start)

@@ -15,16 +15,7 @@ from likeset.support.dense import compiled, copy, dot
 from likeset.support.terms import Array, IntArray
 from likeset.support.window_points_bounds import exponents, half_space, phi, pulled_inside
 from likeset.support.window_points_data import Iterate, Problem, Workspace, ball_weight, new_iterate, new_workspace
-from likeset.support.window_points_steps import (
-    SHORTEST_STEP,
-    advance,
-    clear_lane,
-    copy_lane,
-    degree,
-    gap_after,
-    longest_step,
-    move,
-)
+from likeset.support.window_points_steps import advance, copy_lane, degree, gap_after, longest_step, move
 from likeset.support.window_points_system import factorise, newton_step
 
 FIRST_STEP = 0.7  # part of the way to the boundary taken by the shared first step
@@ -108,33 +99,6 @@ def find_centre(problem: Problem, level: float, rounding: float) -> tuple[Iterat
         if advance(problem, none, at, work, step, gap, aim)[0] == 0.0:
             break
     return at, best, lowest, bound, iterations
-
-
-@compiled
-def settle(problem: Problem, at: Iterate, level: float) -> int:
-    """Centring steps at a fixed level: products nearly equal, equations nearly satisfied."""
-    d, n, W = problem.centre.size, problem.weights.size, problem.heights.size
-    step = new_iterate(d, n, W, 1)
-    work = new_workspace(problem, 1)
-    none = np.zeros((d, 1))
-    at.level[0] = level
-    iterations, length = 0, 0.0
-    for _ in range(12):
-        mu = gap_after(at, step, np.zeros(1))[0] / degree(problem)
-        factorise(problem, none, at, work)
-        worst = 0.0
-        for k in range(W):
-            worst = max(worst, at.voices[0, k] * abs(work.window_misfit[0, k]))
-        if iterations > 0 and worst <= 0.1 * mu * W and length >= 0.9:
-            break
-        newton_step(problem, at, work, step, np.full(1, mu), 0.0)
-        length = min(1.0, 0.9 * longest_step(at, work, step)[0])
-        if not length > SHORTEST_STEP or not np.isfinite(step.delta[0, 0]):
-            break
-        move(at, step, np.full(1, length))
-        clear_lane(step, 0)
-        iterations += 1
-    return iterations
 
 
 @compiled

@@ -113,13 +113,15 @@ def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
         for i in range(d):
             for j in range(i, d):
                 work.M[i, j, m] = work.gram[i, j]
+    of_ball, of_level = np.empty(lanes), np.empty(lanes)
     for i in range(d):
         for m in range(lanes):
-            work.M[i, i, m] += work.inverse_eta[m] * work.inverse_eta[m]
+            square = work.inverse_eta[m] * work.inverse_eta[m]
+            work.M[i, i, m] += square
+            of_ball[m], of_level[m] = 2.0 * square * w[1 + i, m], work.along[i, m] / work.divisor[m]
         for j in range(i, d):
             for m in range(lanes):
-                square = 2.0 * work.inverse_eta[m] * work.inverse_eta[m] * w[1 + i, m] * w[1 + j, m]
-                work.M[i, j, m] += square + work.along[i, m] * work.along[j, m] / work.divisor[m]
+                work.M[i, j, m] += of_ball[m] * w[1 + j, m] + of_level[m] * work.along[j, m]
     cholesky(work.M, work.inverse)
 
 
