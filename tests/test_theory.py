@@ -430,6 +430,9 @@ def test_command_writes_table_curves_and_picture(tmp_path):
     }
     assert all(float(row["bound"]) > 0 for row in rows)
     assert (tmp_path / "new" / "theory-curves.csv").exists() and (tmp_path / "new" / "theory.png").exists()
+    (tmp_path / "taken").write_text("a file")
+    refused = CliRunner().invoke(app, ["theory", "--out", str(tmp_path / "taken")])
+    assert isinstance(refused.exception, ls.InvalidArgumentError)
 
 
 # -- arguments -------------------------------------------------------------------------------------------------------
