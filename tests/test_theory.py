@@ -261,12 +261,24 @@ def adaptive_stream(family, theta, rounds, rng):
     return x, y
 
 
+def exceeds_theorem_3(family, x, y, w, theta, s, regret, nu, bound):
+    """Whether some parameter of a weighted set is farther from the truth than Theorem 3 allows."""
+    if s.is_empty:
+        return False
+    centre = theory.penalised_estimate(family, x, y, w, nu=nu)
+    gain = theory.bregman_information_gain(family, x, centre, w, nu=nu, samples=500).value
+    radius = theory.bregman_radius(
+        gain, regret, curvature=theory.Curvature.of(family, bound, x), nu=nu, bound=bound, alpha=0.1, delta=DELTA
+    )
+    return theory.largest_divergence(s, theory.LogPartition(family, x, w, nu=nu), theta, starts=6) > radius
+
+
 @pytest.mark.parametrize("family", [ls.Gaussian(0.5), ls.Poisson(), ls.Bernoulli()], ids=repr)
 def test_online_bounds_hold_as_often_as_promised(family):
     runs, rounds, bound, lam = 100, 30, 1.0, 1.0
     rng = np.random.default_rng(13)
     settings = {"penalty": lam, "bound": bound, "delta": DELTA}
-    misses = dict.fromkeys(("noise", "ftrl", "weighted ftrl", "weights", "vaw", "deviation"), 0)
+    misses = dict.fromkeys(("noise", "ftrl", "weighted ftrl", "weights", "vaw", "deviation", "size"), 0)
     for _ in range(runs):
         theta = bound * unit_rows(rng, 1, 2)[0]
         x, y = adaptive_stream(family, theta, rounds, rng)
@@ -289,6 +301,7 @@ def test_online_bounds_hold_as_often_as_promised(family):
                 misses[name] += (realised > limit).any()
             if name == "weighted ftrl":
                 misses["weights"] += (theory.weighting_excess(family, seq.ledger, theta) > np.log(1 / DELTA)).any()
+                misses["size"] += exceeds_theorem_3(family, x, y, w, theta, seq.set, realised[-1], lam, bound)
         far, limits = [], []
         for t in (1, 3, 8, 16, 30):
             centre = theory.penalised_estimate(family, x[:t], y[:t], w[:t], nu=lam)
@@ -430,6 +443,9 @@ def test_command_writes_table_curves_and_picture(tmp_path):
     }
     assert all(float(row["bound"]) > 0 for row in rows)
     assert (tmp_path / "new" / "theory-curves.csv").exists() and (tmp_path / "new" / "theory.png").exists()
+    (tmp_path / "taken").write_text("a file")
+    refused = CliRunner().invoke(app, ["theory", "--out", str(tmp_path / "taken")])
+    assert isinstance(refused.exception, ls.InvalidArgumentError)
 
 
 # -- arguments -------------------------------------------------------------------------------------------------------

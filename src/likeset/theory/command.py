@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
+
+from likeset.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from likeset.theory.looseness import Row
@@ -41,7 +44,12 @@ def theory_command(
 
     if quick:
         rounds, repeats = QUICK_ROUNDS, QUICK_REPEATS
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidArgumentError(
+            "out", str(out), f"cannot be made a folder ({error.strerror})", "name another"
+        ) from None
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("Playing", total=runs_of(repeats))
         found = study(rounds, repeats, seed, on_run=lambda: progress.advance(task))
@@ -55,7 +63,12 @@ def theory_command(
 
 
 def _table(model: str, rows: list[Row]) -> Table:
-    table = Table(title=f"{model}: medians over runs at the last round", caption="* printed, without proof; + assumed")
+    table = Table(
+        title=f"{model}: medians over runs at the last round",
+        caption="* as printed, no proof; + under an assumption",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
     table.add_column("quantity")
     table.add_column("bound")
     for heading in ("realised", "bound", "ratio", "promised", "held"):

@@ -17,7 +17,7 @@ def describe(found: Looseness) -> str:
         return f"{_times(first)} (Gaussian) and {_times(second)} (Poisson)"
 
     proved = [row for row in found.rows if row.status == "proved"]
-    kept = [row for row in proved if row.held >= row.promise * row.runs]
+    kept = [row for row in proved if row.held >= row.promise * row.runs - 1e-9]
     short = [row for row in proved if row not in kept]
     assumption = [found.row(model.name, "assumption of Theorem 5") for model in MODELS]
     six, ours = found.row(gaussian, "Theorem 6"), found.row(gaussian, "Theorem 6 with")
@@ -49,15 +49,18 @@ def describe(found: Looseness) -> str:
 
 def _times(row: Row) -> str:
     ratio = row.ratio
+    if not np.isfinite(ratio):
+        return "infinitely many times (the realised value is not positive)"
     return f"{ratio:.2g} times" if ratio < 10 else f"{ratio:,.0f} times"
 
 
 def _shortfall(row: Row) -> str:
+    from scipy.stats import binom
+
+    chance = binom.cdf(row.held, row.runs, row.promise)
     return (
-        f"{row.result} ({row.model}) held in {row.held} of {row.runs} where {row.promise:.0%} is promised, "
-        "which so few runs can do by chance"
-        if row.runs < 20
-        else f"{row.result} ({row.model}) held in {row.held} of {row.runs} where {row.promise:.0%} is promised"
+        f"{row.result} ({row.model}) held in {row.held} of {row.runs} where {row.promise:.0%} is promised "
+        f"(probability of so few or fewer if it holds exactly as often as promised: {chance:.2g})"
     )
 
 
