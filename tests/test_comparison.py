@@ -643,6 +643,25 @@ def test_families_of_the_users_own_get_the_likelihood_sets():
         assert (low < high).all() and one.set.radius > 0
 
 
+def test_a_failing_function_of_the_users_own_leaves_the_set_as_it_was():
+    def moody(y, z):
+        if np.any(np.asarray(y) == 77.0):
+            raise RuntimeError("not today")
+        u = np.abs(y - z)
+        return u + 2 * np.log1p(np.exp(-u))
+
+    one = ls.comparison.SequentialMixing(PLANE, ALPHA, ls.CustomFamily(moody, support="real", convex=True))
+    one.update(ARMS[:2], [0.1, 0.2])
+    upper = one.set.upper(ARMS)
+    with pytest.raises(ls.PieceError):
+        one.update(ARMS[2:4], [0.3, 77.0])
+    assert one.n_observations == 2
+    one.update(ARMS[2], 0.3)
+    other = ls.comparison.SequentialMixing(PLANE, ALPHA, one.family)
+    other.update(ARMS[:3], [0.1, 0.2, 0.3])
+    assert upper.shape == (8,) and np.allclose(one.set.upper(ARMS), other.set.upper(ARMS), atol=1e-6)
+
+
 def test_censored_times_are_fine_for_likelihood_sets():
     for name in ("LR unweighted", "SLM 2025", "unified GLM", "regret GLM", "Laplace approx.", "Wilks (fixed n)"):
         one = applicable(ls.Weibull(2.0), PLANE, ALPHA)[name]

@@ -7,7 +7,9 @@
 True
 """
 
-from likeset import comparison
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from likeset.bandits import UCB, Certificate, Elimination, LowerBound, Reward, Trace, environments, simulate
 from likeset.errors import (
     EmptySetError,
@@ -37,6 +39,9 @@ from likeset.sets import LikelihoodSet, Support
 from likeset.spaces import RKHS, Embedded, Linear
 from likeset.weights import BiasWeighting, Unweighted
 from likeset.windows import Windows
+
+if TYPE_CHECKING:
+    from likeset import comparison, theory
 
 __version__ = "0.1.0"
 
@@ -83,4 +88,12 @@ __all__ = [
     "environments",
     "load",
     "simulate",
+    "theory",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the larger, less used rooms when they are first entered: importing likeset stays quick."""
+    if name in ("comparison", "theory"):
+        return importlib.import_module(f"likeset.{name}")
+    raise AttributeError(f"module 'likeset' has no attribute {name!r}")

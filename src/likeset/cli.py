@@ -14,6 +14,7 @@ from rich.table import Table
 from likeset.comparison.command import compare_command
 from likeset.errors import LikesetError
 from likeset.experiments.command import reproduce
+from likeset.theory.command import theory_command
 
 app = typer.Typer(
     help="Anytime-valid likelihood-ratio confidence sets: look after every observation, stop when you like.",
@@ -109,6 +110,7 @@ def check() -> None:
 
 
 app.command(name="compare")(compare_command)
+app.command(name="theory")(theory_command)
 
 
 def main() -> None:

@@ -72,7 +72,6 @@ class UCB:
             raise InvalidArgumentError(
                 "lazy", lazy, "needs the running intersection", "leave lazy out, or running_intersection on"
             )
-        self.lazy = not _closed_form(seq) if lazy is None else bool(lazy)
         self._rng = None if rng is None else generator(rng)
         self.box: Array | None = None
         if bounds is not None:
@@ -85,6 +84,7 @@ class UCB:
         self.arms = Arms(seq.space, arms)
         if arms is not None and isinstance(seq, ConfidenceSequence) and seq.n_observations == 0:
             seq.expect(arms)
+        self.lazy = not _closed_form(seq) if lazy is None else bool(lazy)
         self._running = RunningBounds(seq.space, seq.alpha, self.reward)
         self._last: int | None = None
 

@@ -24,9 +24,10 @@ from likeset.comparison.heuristic import Heuristic
 from likeset.comparison.laplace_approximation import LaplaceApproximation
 from likeset.comparison.mutny_krause import MutnyKrause
 from likeset.comparison.neiswanger_ramdas import NeiswangerRamdas
+from likeset.comparison.pseudo_maximisation import SubExponentialConstants, choose_constants
 from likeset.comparison.regret_glm import RegretGLM
 from likeset.comparison.sequential_mixing import SequentialMixing
-from likeset.comparison.sub_exponential import SubExponential, SubExponentialConstants, choose_constants
+from likeset.comparison.sub_exponential import SubExponential
 from likeset.comparison.unified_glm import UnifiedGLM
 from likeset.comparison.wald import Wald
 from likeset.comparison.wilks import Wilks

@@ -7,6 +7,7 @@ implements two hooks: ``_observe`` (called once per observation) and ``_snapshot
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Protocol, Self
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from likeset.arguments import error_level
 from likeset.errors import InvalidArgumentError, ShapeError
+from likeset.families import FAMILIES
 from likeset.families.base import Array, Family
 from likeset.ledger import Ledger
 from likeset.spaces.base import Basis, Embedded, Space
@@ -143,8 +145,16 @@ class Comparison(ABC):
         """Record one observation or a batch in order. All or nothing: after an error nothing has changed."""
         X, Y = self._stream.checked(x, y)
         self._refuse(X, Y)
-        for row, outcome in zip(X, Y, strict=True):
-            self._observe(self._stream.append(row, outcome), outcome)
+        # Once checked, nothing can fail with a family of the library; a user's own functions may.
+        own = type(self.family) not in FAMILIES
+        before = copy.deepcopy(self.__dict__, {id(o): o for o in (self.space, self.family)}) if own else None
+        try:
+            for row, outcome in zip(X, Y, strict=True):
+                self._observe(self._stream.append(row, outcome), outcome)
+        except Exception:
+            if before is not None:
+                self.__dict__.update(before)
+            raise
         self._set = None
 
     @property

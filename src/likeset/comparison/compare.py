@@ -23,6 +23,7 @@ from likeset.weights import BiasWeighting
 
 OURS = "likeset"
 PAPER = "LR weighted"
+JOINT = "likeset, joint"
 DESIGNS = ("optimistic", "random")
 
 
@@ -117,8 +118,10 @@ def contenders(family: Family, space: Space, alpha: float) -> dict[str, Any]:
 
     ours = {
         OURS: ConfidenceSequence(family, space, alpha),
-        PAPER: ConfidenceSequence(family, space, alpha, FTRL(), BiasWeighting()),
+        PAPER: ConfidenceSequence(family, space, alpha, FTRL(), BiasWeighting(), windows=None),
     }
+    if ours[OURS].windows is not None:
+        ours[JOINT] = ConfidenceSequence(family, space, alpha, windows=None)
     return ours | applicable(family, space, alpha)
 
 

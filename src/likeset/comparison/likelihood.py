@@ -35,8 +35,11 @@ class LevelSnapshot(LikelihoodSet):
 
 
 def height(s: LikelihoodSet) -> float | None:
-    """log(1/alpha) minus the smallest log R over Theta: how far a parameter may fall short of the best one, in nats."""
-    if s._whole_ball or not s._convex:
+    """log(1/alpha) minus the smallest log R over Theta: how far a parameter may fall short of the best one, in nats.
+
+    None for window mixtures, whose windows have a height each.
+    """
+    if s._whole_ball or not s._convex or s._windows is not None:
         return None
     return s._level - lowest(s._coordinates, s._terms, s.space.bound)[1]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -12,51 +10,11 @@ from likeset.arguments import positive, positive_integer
 from likeset.comparison.base import Comparison, finite_bound, longest_covariate, parameter_dimension
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.comparison.least_squares import LeastSquares
+from likeset.comparison.pseudo_maximisation import SubExponentialConstants, choose_constants
 from likeset.comparison.responses import refuse_censored, response
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family
 from likeset.spaces.base import Embedded, Space
-
-
-@dataclass(frozen=True)
-class SubExponentialConstants:
-    """The four free numbers of the set: lambda, k, nu and the ball radius K = nu^2 / (gamma max|x|)."""
-
-    penalty: float
-    k: float
-    nu: float
-    ball: float
-
-    def radius(self, log_determinant: float, dimension: int, bound: float, alpha: float) -> float:
-        """sqrt(lambda)(B + kK) + [d log 1/(1-k) + log(1/alpha) + log det(V / lambda) / 2] / (sqrt(lambda) k K)."""
-        return float(_radius(self.penalty, self.k, self.ball, log_determinant, dimension, bound, alpha))
-
-
-@cache
-def choose_constants(
-    nu: float, gamma: float, dimension: int, bound: float, alpha: float, longest: float = 1.0, horizon: int = 200
-) -> SubExponentialConstants:
-    """The constants with the narrowest band after ``horizon`` observations: half at one x, half spread over all d.
-
-    The band at that x is radius * |x| / sqrt(eigenvalue + lambda). Nothing here looks at data. A larger nu than the
-    noise needs is allowed, and enlarges K. Found on a grid, as the problem has no closed form.
-    """
-    enlarged = nu * np.geomspace(1.0, 30.0, 40)[:, None, None]
-    k = np.linspace(0.02, 0.9, 45)[:, None]
-    penalty = np.geomspace(1e-4, 1e8, 121) / bound**2
-    ball = enlarged**2 / (gamma * longest)
-    spread = 0.5 * horizon * longest**2 / (dimension * enlarged**2)
-    concentrated = 0.5 * horizon * longest**2 / enlarged**2 + spread
-    log_determinant = (dimension - 1) * np.log1p(spread / penalty) + np.log1p(concentrated / penalty)
-    width = _radius(penalty, k, ball, log_determinant, dimension, bound, alpha) / np.sqrt(concentrated + penalty)
-    i, j, m = np.unravel_index(np.argmin(width), width.shape)
-    return SubExponentialConstants(float(penalty[m]), float(k[j, 0]), float(enlarged[i, 0, 0]), float(ball[i, 0, 0]))
-
-
-def _radius(penalty: Any, k: Any, ball: Any, log_determinant: Any, dimension: int, bound: float, alpha: float) -> Any:
-    step = np.sqrt(penalty) * k * ball
-    price = dimension * np.log(1 / (1 - k)) + np.log(1 / alpha) + 0.5 * log_determinant
-    return np.sqrt(penalty) * bound + step + price / step
 
 
 class SubExponential(Comparison):
@@ -72,7 +30,7 @@ class SubExponential(Comparison):
     (an RKHS needs a finite domain: its numerical rank) and max|x|, by default 1 or the domain's; longer covariates are
     refused. Not cut with Theta unless ``within_theta=True``.
 
-    constants   from :func:`choose_constants`, before the data; ``None`` calls it with ``horizon``
+    constants   from :func:`~likeset.comparison.choose_constants`, before the data; ``None`` calls it with ``horizon``
 
     Source: Emmenegger, Mutny, Krause (2023), Proposition 1, after Faury et al. (2020) and Mutny, Krause (2021).
     """

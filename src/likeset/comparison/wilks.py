@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import NormalDist
 from typing import Self
 
 import numpy as np
@@ -17,8 +16,6 @@ from likeset.spaces.linear import Linear
 
 def chi_square_quantile(alpha: float, degrees: int) -> float:
     """q with P(chi^2_degrees > q) = alpha."""
-    if degrees == 1:
-        return NormalDist().inv_cdf(1 - alpha / 2) ** 2
     from scipy.special import chdtri
 
     return float(chdtri(degrees, alpha))

@@ -10,6 +10,7 @@ whose ``solve`` answers any number of directions. The kernel depends on the shap
 Window mixtures, several likelihoods averaged, have kernels of their own:
 
 * :mod:`~likeset.support.window_mixture`   Newton's method on the log-sum-exp, for exponential families
+* :mod:`~likeset.support.window_points`    an interior point method, for Laplace noise
 * :mod:`~likeset.support.window_dual`      weighted joint sets, for everything else
 """
 
@@ -19,7 +20,7 @@ import math
 
 import numpy as np
 
-from likeset.support import piecewise, quadratic, smooth, window_dual, window_mixture
+from likeset.support import piecewise, quadratic, smooth, window_dual, window_mixture, window_points, window_unlimited
 from likeset.support.evaluate import reweighted
 from likeset.support.quadratic import Prepared as Ellipsoid
 from likeset.support.terms import Curve, CurveTerms, LevelSet, PointTerms, PreparedSet, Terms, WindowedSet, WindowTable
@@ -50,6 +51,9 @@ def prepare_windows(target: WindowedSet) -> PreparedSet:
         return prepare(LevelSet(target.X, target.terms, level, target.radius))
     if isinstance(target.terms, CurveTerms) and target.radius < math.inf:
         return window_mixture.prepare(target)
+    if isinstance(target.terms, PointTerms):
+        limited = target.radius < math.inf
+        return window_points.prepare(target) if limited else window_unlimited.prepare_unlimited(target)
     return window_dual.prepare(target, prepare)
 
 

@@ -53,27 +53,42 @@ class Prepared:
         return Solution(values, points, np.maximum(upper, values))
 
     def _solve_one(self, a: Array, tolerance: float) -> tuple[Array, float]:
-        point, upper = self.centre, np.inf
+        """A point of C and an outer bound for one direction.
+
+        As long as the search along r^(1-t) r*^t lowers the bound it is followed. Where h has a kink (absolute values:
+        several maximisers over C_r, of which we see one) it does not. From then on steps t = 1/2, 1/3, 1/4, ... are
+        taken whether they lower the bound or not, as in mirror descent, and the mean of the maximisers comes close to
+        the maximiser over C, which is none of them.
+        """
+        start = self.centre
         voices = np.exp(self.target.windows.log_shares)
-        found = self._weighted(voices, a)
-        step = 1.0
+        theta, bound = self._weighted(voices, a)
+        point, upper, best = start, bound, voices
+        mean, step, blind = theta, 1.0, 0
         for _ in range(MAX_STEPS):
-            theta, upper = found
-            inner = self._pulled_inside(theta)
-            if a @ inner >= a @ point:
-                point = inner
-            if upper - a @ point <= tolerance * max(abs(upper - float(a @ self.centre)), 64 * EPS * abs(upper)):
+            upper, best = (bound, voices) if bound < upper else (upper, best)
+            for candidate in (theta, mean) if blind else (theta,):
+                inner = self._pulled_inside(candidate)
+                point = inner if a @ inner > a @ point else point
+            if upper - a @ point <= tolerance * max(abs(upper - float(a @ start)), 64 * EPS * abs(upper)):
                 break
-            towards = self._voices(theta)
-            for _ in range(HALVINGS):
-                trial = _between(voices, towards, step)
-                attempt = self._weighted(trial, a)
-                if attempt[1] < upper:
-                    break
-                step *= 0.5
+            towards = self._voices(mean if blind else theta)
+            if not blind:
+                for _ in range(HALVINGS):
+                    trial = _between(voices, towards, step)
+                    attempt = self._weighted(trial, a)
+                    if attempt[1] < upper:
+                        break
+                    step *= 0.5
+                else:
+                    blind, mean = 1, theta
+                    continue
+                voices, (theta, bound), step = trial, attempt, min(1.0, 2.0 * step)
             else:
-                break
-            voices, found, step = trial, attempt, min(1.0, 2.0 * step)
+                blind += 1
+                voices = _between(voices, towards, 1.0 / blind)
+                theta, bound = self._weighted(voices, a)
+                mean = mean + (theta - mean) / blind
         return point, upper
 
     def _weighted(self, voices: Array, a: Array) -> tuple[Array, float]:
