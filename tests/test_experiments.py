@@ -143,7 +143,7 @@ def test_critical_levels_agree_with_membership():
     problem = fig3._problem("iid-random-0.1", rng)
     arms = rng.integers(0, 64, size=6)
     y = problem.family.sample(problem.z[arms], rng) + 0.25  # shifted, so that the truth is in doubt
-    for name in ("lr-plug-in", "AY 2011", "heuristic"):
+    for name in ("lr-plug-in", "lr-one-sided", "AY 2011", "heuristic"):
         method = fig3._methods("iid-random-0.1")[name]
         levels = fig3.critical_levels(method, problem, arms, y)
         for alpha in (0.002, 0.07, 0.35, 0.65):
@@ -152,7 +152,7 @@ def test_critical_levels_agree_with_membership():
                 sequence.update(problem.arms[arm], outcome)
                 if alpha <= levels[t]:
                     assert sequence.set.contains(problem.theta)
-                elif name in LIKELIHOOD_RATIO or alpha >= fig3.LEVELS[levels[t] < fig3.LEVELS][0]:
+                elif name.startswith("lr-") or alpha >= fig3.LEVELS[levels[t] < fig3.LEVELS][0]:
                     assert not sequence.set.contains(problem.theta)
 
 

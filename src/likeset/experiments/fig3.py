@@ -20,7 +20,7 @@ from likeset.bandits.environments import Environment
 from likeset.experiments.cells import Cell, Rows
 from likeset.experiments.drawing import canvas, line_style, save, shared_legend
 from likeset.experiments.figures import Figure, Scale
-from likeset.experiments.methods import LIKELIHOOD_RATIO, Method, methods_for, of_the_paper, sorted_methods
+from likeset.experiments.methods import LIKELIHOOD_RATIO, ONE_SIDED, Method, methods_for, of_the_paper, sorted_methods
 from likeset.experiments.play import play
 from likeset.experiments.tables import Table
 from likeset.families import Gaussian
@@ -78,7 +78,7 @@ def run(cell: Cell) -> Rows:
 
 def critical_levels(method: Method, problem: Environment, arms: Any, y: Array) -> list[float]:
     """a_t for t = 1, ..., T; for sets other than likelihood ratios the largest level of the grid that covers."""
-    if method.name in LIKELIHOOD_RATIO:
+    if method.name in LIKELIHOOD_RATIO or method is ONE_SIDED:
         sequence = method.build(problem.family, problem.space, ALPHA)
         return [float(np.exp(-max(0.0, s().log_ratio(problem.theta)))) for s in _sets(sequence, problem, arms, y)]
     sequences = [method.build(problem.family, problem.space, float(level)) for level in LEVELS]

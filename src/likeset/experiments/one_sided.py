@@ -49,6 +49,10 @@ class OneSidedSet:
         small = self.space.norms(values[None, :])[0] <= self.space.bound * (1 + 1e-9)
         return bool(self._joint.log_ratio(values) <= self.level and small)
 
+    def log_ratio(self, theta: Any) -> float:
+        """What is compared with log(1/alpha)."""
+        return float(self._joint.log_ratio(theta) - np.log(self.alpha) - self.level)
+
     @property
     def is_empty(self) -> bool:
         """Whether no parameter is left."""

@@ -66,15 +66,16 @@ def run(
 
 
 def in_order(cells: Sequence[Cell]) -> list[Cell]:
-    """Long cells first, so that no worker is left alone with one at the end; Laplace last, but one of it first.
+    """Long cells first, so that no worker is left alone with one at the end; Laplace last, but one of it first of all.
 
-    The kernel for Laplace noise takes a minute to compile where that was never done. One worker does so at once while
-    the others go on with different cells, and finds its way into the cache that all share before they need it.
+    The kernels for Laplace noise take minutes to compile where that was never done. One worker does so at once, with
+    the default method, which needs all of them, while the others go on with different cells; before these need the
+    kernels, they are in the cache on disk that all share.
     """
     by_cost = sorted(cells, key=lambda cell: (-cell.cost, cell.key))
-    laplace = [cell for cell in by_cost if "laplace" in cell.problem]
+    laplace = sorted((cell for cell in by_cost if "laplace" in cell.problem), key=lambda cell: cell.method != "default")
     others = [cell for cell in by_cost if "laplace" not in cell.problem]
-    return laplace[-1:] + others + laplace[:-1]
+    return laplace[:1] + others + laplace[1:]
 
 
 def compute(cell: Cell) -> Outcome:
