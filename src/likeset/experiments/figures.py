@@ -44,9 +44,9 @@ class Figure:
 @cache
 def figures() -> dict[str, Figure]:
     """All figures by name, in the order of the paper."""
-    from likeset.experiments import fig1, fig2, fig3, fig4
+    from likeset.experiments import bounds, fig1, fig2, fig3, fig4
 
-    return {figure.name: figure for figure in (fig1.FIGURE, fig2.FIGURE, fig3.FIGURE, fig4.FIGURE)}
+    return {figure.name: figure for figure in (m.FIGURE for m in (fig1, fig2, fig3, fig4, bounds))}
 
 
 def chosen(name: str) -> list[Figure]:

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from likeset import __version__
+from likeset.experiments.bounds import looseness
 from likeset.experiments.claims import Finding
 from likeset.experiments.figures import Figure, Scale
 from likeset.experiments.methods import label_of, sorted_methods
@@ -81,6 +82,8 @@ def figure_sections(results: Results) -> Iterable[Section]:
             numbers = _regret_table(results.tables[figure.name])
         elif "alpha_anytime" in results.tables[figure.name].columns:
             numbers = _coverage_table(results.tables[figure.name])
+        elif "bound" in results.tables[figure.name].columns:
+            numbers = f"<p>{_text(looseness(results.tables[figure.name]).paragraph())}</p>"
         yield Section(figure.title, f"<p>{figure.settings}</p>{pictures}{numbers}")
 
 

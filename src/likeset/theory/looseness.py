@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -112,15 +112,26 @@ def study(
     2
     """
     rounds, repeats = positive_integer("rounds", rounds), positive_integer("repeats", repeats)
-    lines: list[Line] = []
-    for number, model in enumerate(MODELS):
-        collected: dict[tuple[str, str, str], list[Track]] = {}
+    tracks: list[tuple[str, Track]] = []
+    for model in MODELS:
         for run in range(repeats):
-            for track in Trial(model, max(rounds, 2), [seed, number, run]).tracks():
-                collected.setdefault((track.panel, track.name, track.result), []).append(track)
+            tracks.extend((model.name, track) for track in play(model.name, rounds, seed, run))
             on_run()
-        lines.extend(_line(model.name, tracks) for tracks in collected.values())
-    return Looseness(tuple(lines), rounds, repeats, seed)
+    return summary(tracks, rounds, repeats, seed)
+
+
+def play(model: str, rounds: int, seed: int, run: int) -> list[Track]:
+    """All tracks of one run of the model of that name."""
+    number = next(i for i, m in enumerate(MODELS) if m.name == model)
+    return list(Trial(MODELS[number], max(rounds, 2), [seed, number, run]).tracks())
+
+
+def summary(tracks: Iterable[tuple[str, Track]], rounds: int, repeats: int, seed: int) -> Looseness:
+    """Many runs put together; ``tracks`` are pairs (name of the model, track)."""
+    collected: dict[tuple[str, str, str, str], list[Track]] = {}
+    for model, track in tracks:
+        collected.setdefault((model, track.panel, track.name, track.result), []).append(track)
+    return Looseness(tuple(_line(key[0], group) for key, group in collected.items()), rounds, repeats, seed)
 
 
 def runs_of(repeats: int) -> int:
