@@ -81,6 +81,7 @@ def test_lazy_choices_are_those_of_a_full_running_intersection(env):
     rounds, rng = 60, np.random.default_rng(7)
     policy = ls.UCB(env.sequence(), env.arms, reward=env.reward, lazy=True)
     reference = env.sequence()
+    reference.expect(env.arms)
     ceilings = np.full(len(env.arms), np.inf)
     for _ in range(rounds):
         s = reference.set

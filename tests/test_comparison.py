@@ -166,7 +166,7 @@ def test_prior_posterior_ratio_and_its_relatives_are_the_gaussian_mixture_set(sp
     family, penalty = ls.Gaussian(0.3), 0.7
     X, theta, y = problem(family, space, 30, seed=6)
     queries = ARMS if space is PLANE else space.domain
-    mixture = ls.ConfidenceSequence(family, space, ALPHA, ls.Mixture(precisions=[penalty]))
+    mixture = ls.ConfidenceSequence(family, space, ALPHA, ls.Mixture(precisions=[penalty]), windows=None)
     mixture.update(X, y)
     relatives = (
         ls.comparison.NeiswangerRamdas(space, ALPHA, 0.3, penalty),
