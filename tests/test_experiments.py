@@ -203,7 +203,7 @@ def test_unknown_figure_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsy
         main()
     assert stop.value.code == 2
     output = capsys.readouterr().err.replace("\n", " ")
-    assert "fig9" in output and "fig1, fig2, fig3, fig4 or all" in output
+    assert "fig9" in output and "fig1, fig2, fig3, fig4, theory or all" in output
     assert not (tmp_path / "new").exists()
 
 
