@@ -24,7 +24,7 @@ from likeset.support.newton import CENTRED, MAX_HALVINGS, ROUNDING, ball_step, m
 from likeset.support.phase_one import EPS
 from likeset.support.terms import Array, Curve, CurveTerms, Solution, WindowedSet, WindowTable
 from likeset.support.window_newton import maximise_directions
-from likeset.support.window_sums import Centred, hessian_of, workspace
+from likeset.support.window_sums import Centred, hessian_factor, workspace
 
 ROOMY = 1.0  # nats below the level that make the minimiser of all terms a good centre
 CENTRAL = 0.5  # share of the radius beyond which a centre is drawn towards zero
@@ -33,13 +33,19 @@ Evaluation = tuple[float, float, Array, Array]  # value, size of its summands, g
 
 @dataclass(frozen=True)
 class Prepared:
-    """A window mixture ready for directions."""
+    """A window mixture ready for directions.
+
+    ``body`` is in the eigenbasis of the Hessian of all terms (columns of ``axes``, largest eigenvalue first), where few
+    leading coordinates hold nearly all curvature; ``stiffness`` gives the first guess, the ellipsoid half-way between
+    the second-order model of all terms and the ball.
+    """
 
     status: str
     centre: Array
     minimum_bound: float
     body: Centred
-    metric: Array
+    axes: Array
+    stiffness: Array
 
     def solve(self, A: Array, tolerance: float = 1e-7) -> Solution:
         """max a'theta over C for every row a of A (n, d); nan if C is empty."""
@@ -51,9 +57,9 @@ class Prepared:
         points, upper = np.tile(self.centre, (len(A), 1)), np.zeros(len(A))
         if moving.any():
             unit = A[moving] / length[moving, None]
-            guesses = np.ascontiguousarray(np.linalg.solve(self.metric, unit.T).T)
-            delta, bounds = maximise_directions(self.body, unit, guesses, tolerance)
-            points[moving] += delta
+            turned = unit @ self.axes
+            delta, bounds = maximise_directions(self.body, turned, turned / self.stiffness, tolerance)
+            points[moving] += delta @ self.axes.T
             upper[moving] = length[moving] * np.minimum(unit @ self.centre + bounds, self.body.radius)
         values = np.einsum("ij,ij->i", A, points)
         return Solution(values, points, np.maximum(upper, values))
@@ -83,14 +89,14 @@ def prepare(target: WindowedSet) -> Prepared:
     base = evaluate_terms(unit, -np.abs(z) if terms.curve == Curve.SOFTPLUS else z)[1]
     exponents = window_exponents(target.windows, target.gains + heights)
     log_voices = exponents - log_sum_exp(exponents)
+    curvatures, axes = np.linalg.eigh((X.T * second) @ X)
+    curvatures, axes = np.maximum(curvatures[::-1], 0.0), np.ascontiguousarray(axes[:, ::-1])
     body = Centred(
-        X=X, curve=int(terms.curve), a=terms.a, z=z, base=base, tilt=first, starts=target.windows.starts,
-        members=target.windows.members, log_voices=log_voices, theta_c=theta, radius=radius * (1 + 32 * EPS),
+        X=X @ axes, curve=int(terms.curve), a=terms.a, z=z, base=base, tilt=first, starts=target.windows.starts,
+        members=target.windows.members, log_voices=log_voices, theta_c=theta @ axes, radius=radius * (1 + 32 * EPS),
         e=e, e2=e2,
     )  # fmt: skip
-    # The first guess: the ellipsoid half-way between the model of all terms and the ball.
-    metric = (X.T * second) @ X / max(joint_room, e) + 2.0 / e2 * np.eye(X.shape[1])
-    return Prepared(status, theta, bound, body, metric)
+    return Prepared(status, theta, bound, body, axes, curvatures / max(joint_room, e) + 2.0 / e2)
 
 
 def phi_and_error(target: WindowedSet, theta: Array) -> tuple[float, float]:
@@ -117,9 +123,9 @@ def evaluate(target: WindowedSet, theta: Array) -> Evaluation:
     g = target.X.T @ (pulls * first)
     at = workspace(len(first), len(voices))
     at.bend[:], at.incline[:], at.pulls[:], at.voices[:] = second, first, pulls, voices
-    H = hessian_of(target.X, target.windows.starts, target.windows.members, at, g)
+    S = hessian_factor(np.ascontiguousarray(target.X), target.windows.starts, target.windows.members, at, g)
     size = float(np.abs(target.gains).sum() + np.abs(heights).sum())
-    return value, size, g, H
+    return value, size, g, S.T @ S
 
 
 def minimise_convex(

@@ -4,7 +4,9 @@ One iteration, from a point on the boundary of C = { Phi - Phi(theta_c) <= e, |t
 
 1. gradient g of Phi; the tangent's certificate (:mod:`~likeset.support.certificate`) gives an outer bound and the
    multipliers (lam, mu); stop where the bound meets a'delta;
-2. the step p of the quadratic model, M = lam H + mu I, with both constraints linearised;
+2. the step p of the quadratic model, M = lam H + mu I, with both constraints linearised. Coordinates come sorted by
+   curvature, and beyond the leading ones, where lam h_ii is small beside mu, only the diagonal of H is kept
+   (:mod:`~likeset.support.leading`: a matter of cost, bounds do not depend on M);
 3. *correction*: at the end of the step both constraints are violated to second order. Steps in the metric of M, by
    multiples of M^-1 g and M^-1 theta, take that back. Without it, pulling the point back towards the centre costs
    more than the step gained wherever likelihood and ball are active together, in function spaces the rule;
@@ -22,9 +24,10 @@ from numba import njit
 
 from likeset.support.certificate import certificate
 from likeset.support.dense import compiled
+from likeset.support.leading import NEGLIGIBLE
 from likeset.support.steps import active_multipliers
 from likeset.support.terms import Array
-from likeset.support.window_sums import Centred, gradient_of, hessian_of, rise_along, stretch, workspace
+from likeset.support.window_sums import Centred, gradient_of, hessian_factor, rise_along, stretch, workspace
 
 MAX_ITERATIONS = 100
 CORRECTIONS = 3
@@ -51,9 +54,11 @@ def factor(M: Array) -> bool:
 
 
 @compiled
-def solve_factored(L: Array, x: Array) -> None:
-    """x <- (LL')^-1 x."""
-    d = x.shape[0]
+def solve_factored(L: Array, rest: Array, x: Array) -> None:
+    """x <- M^-1 x, where the leading block of M is LL' and what follows is the diagonal ``rest``."""
+    d = L.shape[0]
+    for i in range(rest.shape[0]):
+        x[d + i] /= rest[i]
     for i in range(d):
         total = x[i]
         for j in range(i):
@@ -74,8 +79,26 @@ def inner_product(x: Array, y: Array) -> float:
     return total
 
 
+@compiled
+def leading_hessian(S: Array, lam: float, mu: float) -> tuple[Array, Array]:
+    """The leading block of H = S'S that counts beside mu/lam, and the diagonal of the rest."""
+    rows, d = S.shape
+    diagonal = np.zeros(d)
+    for k in range(rows):
+        for j in range(d):
+            diagonal[j] += S[k, j] * S[k, j]
+    r = d
+    while r > 1 and lam * diagonal[r - 1] < NEGLIGIBLE * mu:
+        r -= 1
+    leading = np.empty((rows, r))
+    for k in range(rows):
+        for j in range(r):
+            leading[k, j] = S[k, j]
+    return np.dot(leading.T, leading), diagonal[r:].copy()
+
+
 @njit(cache=True, error_model="numpy")
-def lagrangian(H: Array, lam: float, mu: float, damping: float, M: Array) -> None:
+def lagrangian(H: Array, rest: Array, lam: float, mu: float, damping: float, M: Array, pivots: Array) -> None:
     """M = (1 + damping) (lam H + mu I), positive definite by a tiny share of its largest entry at least."""
     d = H.shape[0]
     largest = 0.0
@@ -85,6 +108,8 @@ def lagrangian(H: Array, lam: float, mu: float, damping: float, M: Array) -> Non
         for j in range(i):
             M[i, j] = (1.0 + damping) * lam * H[i, j]
         M[i, i] = (1.0 + damping) * (lam * H[i, i] + mu) + 1e-14 * largest
+    for i in range(rest.shape[0]):
+        pivots[i] = (1.0 + damping) * (lam * rest[i] + mu)
 
 
 @njit(cache=True, error_model="numpy")
@@ -136,7 +161,6 @@ def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, bes
         u[b] = inner_product(c.X[b], delta)
     rise = stretch(c, delta, u, at)
     g, p, to_g, to_q, trial = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
-    M = np.empty((d, d))
     value = inner_product(a, delta)
     upper, damping = math.inf, 0.0
     rounding = ROUNDING * math.sqrt(inner_product(c.theta_c, c.theta_c))
@@ -147,10 +171,11 @@ def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, bes
         upper = min(upper, bound)
         if upper - value <= max(tolerance * upper, rounding):
             break
-        H = hessian_of(c.X, c.starts, c.members, at, g)
+        H, rest = leading_hessian(hessian_factor(c.X, c.starts, c.members, at, g), lam, mu)
+        M, pivots = np.empty_like(H), np.empty_like(rest)
         improved = False
         while not improved and damping < 1e12:
-            lagrangian(H, lam, mu, damping, M)
+            lagrangian(H, rest, lam, mu, damping, M, pivots)
             if not factor(M):
                 damping = max(1e-10, 100.0 * damping)
                 continue
@@ -158,9 +183,9 @@ def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, bes
             for j in range(d):
                 p[j], to_g[j], to_q[j] = a[j], g[j], c.theta_c[j] + delta[j]
                 square += delta[j] * (delta[j] + 2.0 * c.theta_c[j])
-            solve_factored(M, p)
-            solve_factored(M, to_g)
-            solve_factored(M, to_q)
+            solve_factored(M, pivots, p)
+            solve_factored(M, pivots, to_g)
+            solve_factored(M, pivots, to_q)
             trial_u = follow_both_boundaries(c, delta, u, p, g, to_g, to_q, (c.e - rise, 0.5 * (c.e2 - square)))
             for j in range(d):
                 trial[j] = delta[j] + p[j]

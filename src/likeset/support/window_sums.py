@@ -36,7 +36,7 @@ from likeset.support.rays import (
 from likeset.support.terms import Array, IntArray
 
 SILENT = 1e-17  # voices below this change no sum of doubles
-QUIET = 1e-9  # voices below this do not bend the Hessian (which steers steps; no bound depends on it)
+QUIET = 1e-7  # smaller voices, and covariates with a smaller share, are left out of the Hessian (it only steers steps)
 
 
 @njit(cache=True, error_model="numpy")
@@ -187,15 +187,17 @@ def gradient_of(c: Centred, at: Local, g: Array) -> None:
 
 
 @njit(cache=True, error_model="numpy")
-def hessian_of(X: Array, starts: IntArray, members: IntArray, at: Local, g: Array) -> Array:
-    """The Hessian S'S of Phi: S has the rows sqrt(w_b phi_b'') x_b and sqrt(r_k) (J_k - g), but for silent ones."""
+def hessian_factor(X: Array, starts: IntArray, members: IntArray, at: Local, g: Array) -> Array:
+    """S with S'S the Hessian of Phi: rows sqrt(w_b phi_b'') x_b and sqrt(r_k) (J_k - g), but for silent ones."""
     K, d = X.shape
     W = at.voices.shape[0]
     S = np.empty((K + W, d))
-    rows = 0
+    rows, heaviest = 0, 0.0
+    for b in range(K):
+        heaviest = max(heaviest, at.pulls[b] * at.bend[b])
     for b in range(K):
         weight = at.pulls[b] * at.bend[b]
-        if weight > 0.0:
+        if weight > QUIET * heaviest:
             root = math.sqrt(weight)
             for j in range(d):
                 S[rows, j] = root * X[b, j]
@@ -212,4 +214,4 @@ def hessian_of(X: Array, starts: IntArray, members: IntArray, at: Local, g: Arra
             for j in range(d):
                 S[rows, j] *= root
             rows += 1
-    return np.dot(S[:rows].T, S[:rows])
+    return S[:rows]
