@@ -165,7 +165,7 @@ def run(progress: Progress, quick: bool) -> Report:
         cases += ["Camelback, gaussian", "random function, gaussian", "random function, poisson"]
         cases += ["linear d=2, gaussian", "linear d=5, gaussian", "linear d=10, gaussian", "linear d=5, poisson"]
     report = Report(
-        f"window mixtures: median cumulative regret, {rounds} rounds, {seeds} runs each ({3 * seeds} of random problems)",
+        f"window mixtures: median cumulative regret, {rounds} rounds, {seeds} runs each ({3 * seeds} if random)",
         COLUMNS,
         notes=[
             "radius = log(1/alpha) - log R(truth), and mean half-width over the arms: same data, t = 150",
