@@ -234,6 +234,8 @@ def minimise(
     last two off. Centre and slope of the problem are 0.
     """
     d, n = problem.centre.size, problem.weights.size
+    if not problem.offsets.any():  # the minimum is 0, at 0, and there is no scale to start from
+        return np.zeros(d), 0.0, np.zeros(n), 0.0
     start = guess * min(1.0, 0.9 * problem.radius / max(float(np.linalg.norm(guess)), 1e-300))
     mu = max(float(problem.weights @ np.abs(problem.offsets)), rounding) / n
     found = Found(np.zeros((1, d)), np.full(1, np.inf), np.zeros(1), np.zeros(n))
