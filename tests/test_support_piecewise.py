@@ -124,6 +124,18 @@ def test_trivial_sets() -> None:
     assert prepare(replace(no_data, level=-0.5)).status == "empty"
 
 
+def test_observations_that_are_all_zero() -> None:
+    # |theta_1| + |theta_2| <= 1: the largest |a_i| in direction a, unless the ball is smaller
+    diamond = make(np.eye(2), [[0.0], [0.0]], 1.0, 2.0)
+    A = np.array([[3.0, 1.0], [0.0, -2.0]])
+    for radius in (2.0, np.inf):
+        solution = prepare(replace(diamond, radius=radius)).solve(A)
+        np.testing.assert_allclose(solution.upper, [3.0, 2.0], rtol=1e-6)
+        np.testing.assert_allclose(solution.values, [3.0, 2.0], rtol=1e-6)
+    np.testing.assert_allclose(prepare(replace(diamond, radius=0.5)).solve(A).upper, [np.sqrt(2.5), 1.0], rtol=1e-6)
+    assert prepare(replace(diamond, level=-0.5)).status == "empty"
+
+
 def test_a_point_far_outside_the_ball_is_a_half_space() -> None:
     # |100 - theta_1| <= 99 means theta_1 >= 1: the only point is folded into a straight line
     level_set = make(np.array([[1.0, 0.0]]), [[100.0]], 99.0, 2.0)

@@ -17,14 +17,14 @@ from typing import NamedTuple
 import numpy as np
 
 from likeset.support.dense import compiled, dot, inner
-from likeset.support.predictor_corrector import advance, gap_of_lane
+from likeset.support.predictor_corrector import advance, gaps
 from likeset.support.primal_dual import Iterate, Problem, new_iterate, new_workspace
 from likeset.support.terms import Array
 
 EPS = float(np.finfo(np.float64).eps)
 MAX_ITERATIONS = 60
-LANES = 16  # directions solved side by side, at most
-POINTS_IN_CACHE = 4096  # of all lanes together
+LANES = 32  # directions solved side by side, at most
+POINTS_IN_CACHE = 12288  # of all lanes together
 
 
 class Stop(NamedTuple):
@@ -160,15 +160,24 @@ def judge_minimum(problem: Problem, at: Iterate, stop: Stop, found: Found) -> bo
 
 @inner
 def judge_maximum(
-    problem: Problem, a: Array, at: Iterate, m: int, misfit: float, last: bool, stop: Stop, found: Found, i: int
+    problem: Problem,
+    a: Array,
+    at: Iterate,
+    m: int,
+    gap: float,
+    misfit: float,
+    last: bool,
+    stop: Stop,
+    found: Found,
+    i: int,
 ) -> bool:
     """Whether lane m has found the maximum of direction i, or is in its last iteration.
 
+    gap      sum of its products
     misfit   what is left of the violation of level and stationarity, relative to the start
     """
     delta = at.delta[:, m].copy()
     value = dot(a, delta)
-    gap = gap_of_lane(problem, at, at, m, 0.0)
     if not last and (gap > 0.5 * stop.tolerance * value or misfit > 0.01 * stop.tolerance):
         return False
     bound, previous = outer_bound(problem, a, at, m, stop.slack, stop.reach), found.bounds[i]
@@ -188,13 +197,15 @@ def follow(problem: Problem, A: Array, starts: Array, lam: Array, mu: Array, sto
     """
     n_paths, d = A.shape
     n = problem.weights.size
-    lanes = max(1, min(LANES, n_paths, POINTS_IN_CACHE // max(n, 1)))
+    most = max(1, min(LANES, POINTS_IN_CACHE // max(n, 1)))
+    rounds = max(1, -(-n_paths // most))
+    lanes = -(-n_paths // rounds)  # no more than it takes to be done in as many rounds: few stay idle in the last
     at, step, trial = new_iterate(d, n, lanes), new_iterate(d, n, lanes), new_iterate(d, n, lanes)
     work = new_workspace(problem.Xt, n, lanes)
     directions = np.zeros((d, lanes))
     index = np.full(lanes, -1)  # the path each lane works on
     count = np.zeros(lanes, dtype=np.int64)
-    misfit = np.zeros(lanes)
+    misfit, no_step = np.zeros(lanes), np.zeros(lanes)
     upcoming, n_finished, iterations = 0, 0, 0
     while n_finished < n_paths:
         for m in range(lanes):
@@ -207,6 +218,7 @@ def follow(problem: Problem, A: Array, starts: Array, lam: Array, mu: Array, sto
                 upcoming += 1
         length = advance(problem, directions, at, work, step, trial)
         iterations += 1
+        gap = gaps(problem, at, at, no_step)
         for m in range(lanes):
             i = index[m]
             if i < 0:
@@ -215,7 +227,7 @@ def follow(problem: Problem, A: Array, starts: Array, lam: Array, mu: Array, sto
             misfit[m] *= 1.0 - length[m]
             last = length[m] == 0.0 or count[m] >= MAX_ITERATIONS
             if problem.level_is_free:
-                finished = judge_maximum(problem, A[i], at, m, misfit[m], last, stop, found, i)
+                finished = judge_maximum(problem, A[i], at, m, gap[m], misfit[m], last, stop, found, i)
             else:
                 finished = judge_minimum(problem, at, stop, found) or last
             if finished:
@@ -234,6 +246,8 @@ def minimise(
     last two off. Centre and slope of the problem are 0.
     """
     d, n = problem.centre.size, problem.weights.size
+    if not problem.offsets.any():  # the minimum is 0, at 0, and there is no scale to start from
+        return np.zeros(d), 0.0, np.zeros(n), 0.0
     start = guess * min(1.0, 0.9 * problem.radius / max(float(np.linalg.norm(guess)), 1e-300))
     mu = max(float(problem.weights @ np.abs(problem.offsets)), rounding) / n
     found = Found(np.zeros((1, d)), np.full(1, np.inf), np.zeros(1), np.zeros(n))

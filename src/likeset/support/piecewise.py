@@ -191,7 +191,8 @@ def prepare(level_set: LevelSet) -> Prepared:
     far[kept] = False
     rows, first, kept_owner = np.unique(owner[kept], return_index=True, return_inverse=True)
     kept_X = X[rows]
-    at = interior_centre(theta, radius, (outer_level - bound) / max(size_of_F - lowest, LEAST_SLACK * scale))
+    rise = max(size_of_F - lowest, LEAST_SLACK * scale, 1e-300)  # of F from its minimum to 0
+    at = interior_centre(theta, radius, (outer_level - bound) / rise)
     offsets = points - (X @ at)[owner]
     distances = weights * np.abs(offsets)
     value = float(distances.sum())

@@ -6,6 +6,7 @@ See :mod:`~likeset.support.goals` for what the three steps aim at.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likeset.support.ball_cone import boundary_rate
 from likeset.support.dense import inner, merged
@@ -14,6 +15,7 @@ from likeset.support.newton_system import factorise, newton_step
 from likeset.support.primal_dual import Iterate, Problem, Workspace
 from likeset.support.terms import Array
 
+BoolArray = NDArray[np.bool_]
 STEP_FRACTION = 0.9  # of the way to the boundary is the least to go,
 MORE_FRACTION = 0.09  # and so much more after a predictor that could go all the way
 HIGHEST_TARGET = 0.3  # of the present mu
@@ -61,20 +63,25 @@ def longest_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate) 
 
 
 @inner
-def gap_of_lane(problem: Problem, at: Iterate, step: Iterate, m: int, length: float) -> float:
-    """Sum of all products after a multiple of the step: the duality gap of feasible iterates."""
+def gaps(problem: Problem, at: Iterate, step: Iterate, length: Array) -> Array:
+    """Sums of all products after a multiple of the step, per lane: the duality gaps of feasible iterates."""
     parts, duals, step_parts, step_duals = at.parts, at.duals, step.parts, step.duals
-    gap = 0.0
-    for i in range(parts.shape[1]):
-        gap += (parts[m, i] + length * step_parts[m, i]) * (duals[m, i] + length * step_duals[m, i])
+    out = np.zeros(length.size)
+    for m in range(length.size):
+        total = 0.0
+        for i in range(parts.shape[1]):
+            total += (parts[m, i] + length[m] * step_parts[m, i]) * (duals[m, i] + length[m] * step_duals[m, i])
+        out[m] = total
     if problem.level_is_free:
         level, step_level = at.level, step.level
-        gap += (level[0, m] + length * step_level[0, m]) * (level[1, m] + length * step_level[1, m])
+        for m in range(length.size):
+            out[m] += (level[0, m] + length[m] * step_level[0, m]) * (level[1, m] + length[m] * step_level[1, m])
     if problem.radius < np.inf:
         v, y, step_v, step_y = at.ball, at.dual_ball, step.ball, step.dual_ball
         for j in range(v.shape[0]):
-            gap += (v[j, m] + length * step_v[j, m]) * (y[j, m] + length * step_y[j, m])
-    return gap
+            for m in range(length.size):
+                out[m] += (v[j, m] + length[m] * step_v[j, m]) * (y[j, m] + length[m] * step_y[j, m])
+    return out
 
 
 @inner
@@ -115,6 +122,8 @@ def advance(problem: Problem, A: Array, at: Iterate, work: Workspace, step: Iter
     factorise(problem, A, at, work)
     lanes = A.shape[1]
     target, predicted, length = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes)
+    centred = np.zeros(lanes, dtype=np.bool_)
+    now = gaps(problem, at, at, length)  # the length is still 0
     for stage in range(3):
         into = trial if stage == 2 else step
         if stage == 0:
@@ -125,17 +134,17 @@ def advance(problem: Problem, A: Array, at: Iterate, work: Workspace, step: Iter
             aim_at_centre(problem, at, work, step, target)
         newton_step(problem, at, work, into)
         longest = longest_step(problem, at, work, into)
-        for m in range(lanes):
-            if stage == 0:
+        if stage == 0:
+            for m in range(lanes):
                 predicted[m] = min(longest[m], 1.0)
-                now = gap_of_lane(problem, at, step, m, 0.0)
-                ratio = gap_of_lane(problem, at, step, m, predicted[m]) / now
-                target[m] = min(ratio**3, HIGHEST_TARGET) * now / degree(problem)
-            elif stage == 1:
-                length[m] = longest[m]
-            elif min(longest[m], 1.0) > min(length[m], 1.0) + LEAST_GAIN:
-                copy_lane(trial, m, step, m)
-                length[m] = longest[m]
+            after = gaps(problem, at, step, predicted)
+            for m in range(lanes):
+                target[m] = min((after[m] / now[m]) ** 3, HIGHEST_TARGET) * now[m] / degree(problem)
+        else:
+            for m in range(lanes):
+                if stage == 1 or min(longest[m], 1.0) > min(length[m], 1.0) + LEAST_GAIN:
+                    centred[m], length[m] = stage == 2, longest[m]
+    take_lanes(trial, centred, step)
     for m in range(lanes):
         length[m] = min((STEP_FRACTION + MORE_FRACTION * predicted[m]) * length[m], 1.0)
         if not length[m] > SHORTEST_STEP or not np.isfinite(step.delta[0, m]):
@@ -146,18 +155,26 @@ def advance(problem: Problem, A: Array, at: Iterate, work: Workspace, step: Iter
 
 
 @inner
-def copy_lane(source: Iterate, i: int, out: Iterate, m: int) -> None:
-    """Copy lane i of an iterate to lane m of another."""
-    for j in range(out.parts.shape[1]):
-        out.parts[m, j] = source.parts[i, j]
-    for j in range(out.parts.shape[1]):
-        out.duals[m, j] = source.duals[i, j]
-    for j in range(out.delta.shape[0]):
-        out.delta[j, m] = source.delta[j, i]
-    for j in range(out.ball.shape[0]):
-        out.ball[j, m], out.dual_ball[j, m] = source.ball[j, i], source.dual_ball[j, i]
-    for j in range(2):
-        out.level[j, m] = source.level[j, i]
+def take_columns(source: Array, taken: BoolArray, out: Array) -> None:
+    """Copy the columns that are marked."""
+    for j in range(out.shape[0]):
+        for m in range(taken.size):
+            out[j, m] = source[j, m] if taken[m] else out[j, m]
+
+
+@inner
+def take_lanes(source: Iterate, taken: BoolArray, out: Iterate) -> None:
+    """Copy the lanes that are marked."""
+    for m in range(taken.size):
+        if taken[m]:
+            for j in range(out.parts.shape[1]):
+                out.parts[m, j] = source.parts[m, j]
+            for j in range(out.parts.shape[1]):
+                out.duals[m, j] = source.duals[m, j]
+    take_columns(source.delta, taken, out.delta)
+    take_columns(source.ball, taken, out.ball)
+    take_columns(source.dual_ball, taken, out.dual_ball)
+    take_columns(source.level, taken, out.level)
 
 
 @inner

@@ -22,7 +22,7 @@ from likeset.support.terms import Array
 EPS = float(np.finfo(np.float64).eps)
 MODEL_WIDTH = 10.0  # the model smooths with this multiple of the products at the analytic centre
 START_GAP = 3.0  # gap at the start relative to the value of the model
-START_LENGTH = 0.6  # of the way to the model's maximum, and no more than
+START_LENGTH = 0.9  # of the way to the model's maximum, and no more than
 BALL_LENGTH = 0.7  # of the way to the sphere
 NEAR_SPHERE = 0.05  # relative distance of the centre to the sphere below which it moves inwards
 SLACK_SPENT = 0.1  # part of the slack of the level that this may cost
