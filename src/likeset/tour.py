@@ -96,7 +96,7 @@ def draw_sets(seed: int, path: Path) -> None:
     plt.close(figure)
 
 
-def draw_band(seed: int, path: Path, rounds: int = 25) -> None:
+def draw_band(seed: int, path: Path, rounds: int = 60) -> None:
     """A band over functions in an optimistic search for the maximum: the next query is where the band is highest."""
     import matplotlib.pyplot as plt
     from sklearn.gaussian_process.kernels import RBF
