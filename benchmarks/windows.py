@@ -110,6 +110,8 @@ def policy_of(method: str, environment: Any, lazy: bool | None = None) -> Any:
     options: dict[str, Any] = {} if method == "windows" else {"windows": None}
     if method == "plug-in":
         options["predictor"] = ls.FTRL(penalty=1.0)
+    if method == "windows" and isinstance(environment.space, ls.Linear):  # also where the default is the joint set
+        options["windows"] = ls.Windows.covering(environment.space, environment.arms, 0.4, joint_share=0.5)
     sequence: Any = environment.sequence(ALPHA, **options)
     if method in ("oracle", "heuristic"):
         # No running intersection: the oracle's current set, and heuristic sets would not survive one.
