@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from likeset.support import piecewise, quadratic, smooth, window_dual, window_mixture, window_points, window_unlimited
+from likeset.support import quadratic, smooth
 from likeset.support.evaluate import reweighted
 from likeset.support.quadratic import Prepared as Ellipsoid
 from likeset.support.terms import Curve, CurveTerms, LevelSet, PointTerms, PreparedSet, Terms, WindowedSet, WindowTable
@@ -37,6 +37,8 @@ def prepare(level_set: LevelSet) -> PreparedSet:
     """Prepare a level set with the kernel that fits its terms."""
     terms = level_set.terms
     if isinstance(terms, PointTerms):
+        from likeset.support import piecewise  # a large kernel, loaded when it is needed: importing likeset stays quick
+
         return piecewise.prepare(level_set)
     if is_quadratic(terms):
         return quadratic.prepare(level_set)
@@ -49,6 +51,8 @@ def prepare_windows(target: WindowedSet) -> PreparedSet:
     if len(target.windows.log_shares) == 1:
         level = target.level - float(target.windows.log_shares[0]) - float(target.gains.sum())
         return prepare(LevelSet(target.X, target.terms, level, target.radius))
+    from likeset.support import window_dual, window_mixture, window_points, window_unlimited
+
     if isinstance(target.terms, CurveTerms) and target.radius < math.inf:
         return window_mixture.prepare(target)
     if isinstance(target.terms, PointTerms):
