@@ -68,7 +68,6 @@ class AbbasiYadkori(Comparison):
     def _snapshot(self) -> Ellipsoid:
         ridge = self._sums.ridge(self.sigma, self.penalty)
         radius = np.sqrt(2 * np.log(1 / self.alpha) + ridge.log_determinant) + np.sqrt(self.penalty) * self.bound
-        return Ellipsoid(
-            self.space, self._stream.basis, self.alpha, self.n_observations, centre=ridge.centre,
-            precision=ridge.precision, outside=self.penalty, squared_radius=radius**2, within_theta=self.within_theta,
-        )  # fmt: skip
+        return self._ellipsoid(
+            centre=ridge.centre, precision=ridge.precision, outside=self.penalty, squared_radius=radius**2
+        )

@@ -63,8 +63,6 @@ class AnalyticMartingaleMixture(Comparison):
     def _snapshot(self) -> Ellipsoid:
         ridge = self._sums.ridge(self.sigma, 1 / self.spread)
         squared = ridge.log_determinant + 2 * np.log(1 / self.alpha) + self.bound**2 / self.spread
-        return Ellipsoid(
-            self.space, self._stream.basis, self.alpha, self.n_observations, centre=ridge.centre,
-            precision=ridge.precision, outside=1 / self.spread, squared_radius=float(squared),
-            within_theta=self.within_theta,
-        )  # fmt: skip
+        return self._ellipsoid(
+            centre=ridge.centre, precision=ridge.precision, outside=1 / self.spread, squared_radius=float(squared)
+        )

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from likeset.arguments import error_level
+from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families import FAMILIES
 from likeset.families.base import Array, Family
@@ -113,6 +114,9 @@ class Comparison(ABC):
     source: ClassVar[str]
     """Where the set was published."""
 
+    within_theta: bool = False
+    """Whether an ellipsoid is cut with { |theta| <= B }; by default it is the set as published."""
+
     def __init__(self, space: Space, alpha: float, family: Family) -> None:
         if isinstance(space, type) or not isinstance(space, Space):
             raise InvalidArgumentError("space", space, "is not a space", "pass e.g. Linear(dim=3, bound=2.0)")
@@ -173,6 +177,13 @@ class Comparison(ABC):
     @abstractmethod
     def _snapshot(self) -> Snapshot:
         """The set now."""
+
+    def _ellipsoid(self, *, centre: Array, precision: Array, outside: float, squared_radius: float) -> Ellipsoid:
+        """{ |theta - centre|_V^2 <= squared_radius }, V = precision on the span and ``outside`` times I beyond it."""
+        return Ellipsoid(
+            self.space, self._stream.basis, self.alpha, self.n_observations, centre=centre, precision=precision,
+            outside=outside, squared_radius=squared_radius, within_theta=self.within_theta,
+        )  # fmt: skip
 
 
 def parameter_dimension(space: Space) -> int | None:

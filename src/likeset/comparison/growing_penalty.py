@@ -77,8 +77,6 @@ class GrowingPenalty(Comparison):
         delta = 6 * self.alpha / (np.pi * (epoch + 1)) ** 2
         ridge = self._sums.ridge(self.sigma, penalty)
         radius = np.sqrt(2 * np.log(1 / delta) + ridge.log_determinant) + np.sqrt(penalty) * self.bound
-        return Ellipsoid(
-            self.space, self._stream.basis, self.alpha, self.n_observations, centre=ridge.centre,
-            precision=ridge.precision, outside=penalty, squared_radius=float(radius**2),
-            within_theta=self.within_theta,
-        )  # fmt: skip
+        return self._ellipsoid(
+            centre=ridge.centre, precision=ridge.precision, outside=penalty, squared_radius=float(radius**2)
+        )

@@ -64,8 +64,9 @@ class Heuristic(Comparison):
 
     def _snapshot(self) -> Ellipsoid:
         ridge = self._sums.ridge(self._response.deviation, self.penalty)
-        return Ellipsoid(
-            self.space, self._stream.basis, self.alpha, self.n_observations, centre=ridge.centre,
-            precision=ridge.precision, outside=self.penalty, squared_radius=2 * float(np.log(1 / self.alpha)),
-            within_theta=self.within_theta,
-        )  # fmt: skip
+        return self._ellipsoid(
+            centre=ridge.centre,
+            precision=ridge.precision,
+            outside=self.penalty,
+            squared_radius=2 * float(np.log(1 / self.alpha)),
+        )

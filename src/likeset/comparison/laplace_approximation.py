@@ -62,10 +62,12 @@ class LaplaceApproximation(Comparison):
         assert isinstance(terms, CurveTerms)
         self._centre = lowest(X, terms, np.inf, self.penalty, self._centre)[0]
         precision = (X.T * self._curvature(X, terms)) @ X + self.penalty * np.eye(X.shape[1])
-        return Ellipsoid(
-            self.space, self._stream.basis, self.alpha, self.n_observations, centre=self._centre, precision=precision,
-            outside=self.penalty, squared_radius=2 * float(np.log(1 / self.alpha)), within_theta=self.within_theta,
-        )  # fmt: skip
+        return self._ellipsoid(
+            centre=self._centre,
+            precision=precision,
+            outside=self.penalty,
+            squared_radius=2 * float(np.log(1 / self.alpha)),
+        )
 
     def _curvature(self, X: Array, terms: CurveTerms) -> Array:
         """a_k A''(x_k'theta_hat)."""

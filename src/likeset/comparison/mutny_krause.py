@@ -63,7 +63,9 @@ class MutnyKrause(Comparison):
         self._centre = lowest(X, terms, np.inf, self.penalty, self._centre)[0]
         # a_k counts the observations at x_k
         precision = (X.T * (terms.a * np.exp(self.bound))) @ X + self.penalty * np.eye(X.shape[1])
-        return Ellipsoid(
-            self.space, self._stream.basis, self.alpha, self.n_observations, centre=self._centre, precision=precision,
-            outside=self.penalty, squared_radius=2 * float(np.log(1 / self.alpha)), within_theta=self.within_theta,
-        )  # fmt: skip
+        return self._ellipsoid(
+            centre=self._centre,
+            precision=precision,
+            outside=self.penalty,
+            squared_radius=2 * float(np.log(1 / self.alpha)),
+        )

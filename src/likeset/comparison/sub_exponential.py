@@ -90,10 +90,9 @@ class SubExponential(Comparison):
         c = self.constants
         ridge = self._sums.ridge(c.nu, c.penalty)
         radius = c.radius(ridge.log_determinant, self.dimension, self.bound, self.alpha)
-        return Ellipsoid(
-            self.space, self._stream.basis, self.alpha, self.n_observations, centre=ridge.centre,
-            precision=ridge.precision, outside=c.penalty, squared_radius=radius**2, within_theta=self.within_theta,
-        )  # fmt: skip
+        return self._ellipsoid(
+            centre=ridge.centre, precision=ridge.precision, outside=c.penalty, squared_radius=radius**2
+        )
 
 
 def refuse_long(space: Space, X: Array, longest: float) -> None:

@@ -55,11 +55,12 @@ class Wald(Comparison):
     def _snapshot(self) -> Ellipsoid:
         X, terms, _ = likelihood_terms(self._stream)
         self._estimate = lowest(X, terms, self.space.bound, start=self._estimate)[0]
-        return Ellipsoid(
-            self.space, self._stream.basis, self.alpha, self.n_observations, centre=self._estimate,
-            precision=(X.T * self._information(X, terms)) @ X, outside=0.0,
-            squared_radius=chi_square_quantile(self.alpha, self.degrees), within_theta=self.within_theta,
-        )  # fmt: skip
+        return self._ellipsoid(
+            centre=self._estimate,
+            precision=(X.T * self._information(X, terms)) @ X,
+            outside=0.0,
+            squared_radius=chi_square_quantile(self.alpha, self.degrees),
+        )
 
     def _information(self, X: Array, terms: Terms) -> Array:
         if isinstance(terms, PointTerms):
