@@ -68,6 +68,11 @@ def window_exponents(windows: WindowTable, contributions: Array) -> Array:
     return windows.log_shares + np.moveaxis(sums, 0, -1)
 
 
+def covariate_pulls(windows: WindowTable, voices: Array, count: int) -> Array:
+    """w_b = sum of voices[k] over the windows k that hold covariate b, for b < count."""
+    return np.bincount(windows.members, voices[windows.owners], minlength=count).astype(np.float64)
+
+
 def log_sum_exp(exponents: Array) -> Array:
     """log sum_k exp(exponents[..., k]), without overflow; -inf for no exponents at all."""
     return np.logaddexp.reduce(exponents, axis=-1)

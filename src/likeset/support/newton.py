@@ -20,6 +20,7 @@ and the minimum of the right-hand side over the ball has a closed form (:func:`t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numba import njit
@@ -30,6 +31,8 @@ from likeset.support.terms import Array, CallableTerms, CurveTerms
 MAX_HALVINGS = 60
 CENTRED = 0.01  # a point is central in {G <= level} when value - min G is at most this share of level - value
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
+# A convex function at a point: value, size of its summands, gradient, and how to get the Hessian.
+Evaluation = tuple[float, float, Array, Callable[[], Array]]
 
 
 @njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -289,21 +292,38 @@ def minimise_over_ball(
         )
         return result
 
-    def evaluate(point: Array) -> tuple[float, float, Array, Array]:
+    def evaluate(point: Array) -> Evaluation:
         heights, first, second = terms.evaluate(X @ point)
         penalty = ridge * float(point @ point)
-        value = float(np.sum(heights)) + penalty
         gradient = X.T @ first + 2.0 * ridge * point
-        return value, float(np.sum(np.abs(heights))) + penalty, gradient, second
 
-    d = X.shape[1]
-    theta = start * min(1.0, radius / max(float(np.linalg.norm(start)), 1e-300))
+        def hessian() -> Array:
+            return np.asarray((X.T * second) @ X + 2.0 * ridge * np.eye(X.shape[1]))
+
+        return float(np.sum(heights)) + penalty, float(np.sum(np.abs(heights))) + penalty, gradient, hessian
+
+    start = start * min(1.0, radius / max(float(np.linalg.norm(start)), 1e-300))
+    return minimise_convex(evaluate, start, ridge, radius, gap_target, max_iterations, level)
+
+
+def minimise_convex(
+    evaluate: Callable[[Array], Evaluation],
+    start: Array,
+    ridge: float,
+    radius: float,
+    gap_target: float,
+    max_iterations: int,
+    level: float,
+) -> tuple[Array, float, float, int]:
+    """:func:`newton_ball_level` for any function that is convex with modulus 2 ridge; |start| <= radius."""
+    d = len(start)
+    theta = start
     p, x, L = np.empty(d), np.empty(d), np.empty((d, d))
     with np.errstate(over="ignore", invalid="ignore"):
-        value, size, g, weight = evaluate(theta)
+        value, size, g, hessian = evaluate(theta)
         if not value < math.inf:
             theta = np.zeros(d)
-            value, size, g, weight = evaluate(theta)
+            value, size, g, hessian = evaluate(theta)
         lower, iteration, stalled = -math.inf, 0, False
         while True:
             lower = max(lower, value + tangent_minimum(g, theta, ridge, radius))
@@ -312,8 +332,7 @@ def minimise_over_ball(
                 break
             if level > -math.inf and lower > level + 4.0 * ROUNDING * size:
                 break
-            H = (X.T * weight) @ X + 2.0 * ridge * np.eye(d)
-            ball_step(g, H, theta, radius, L, p, x)
+            ball_step(g, hessian(), theta, radius, L, p, x)
             descent = float(g @ p)
             if descent >= 0.0 or (lower == -math.inf and -descent <= 2.0 * gap_target):
                 break
@@ -328,5 +347,5 @@ def minimise_over_ball(
                 break
             stalled = -descent <= ROUNDING * size
             theta = theta + step * p
-            value, size, g, weight = trial
+            value, size, g, hessian = trial
     return theta, value, lower, iteration

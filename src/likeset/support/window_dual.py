@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likeset.support.evaluate import log_sum_exp, reweighted, term_values, window_exponents
+from likeset.support.evaluate import covariate_pulls, log_sum_exp, reweighted, term_values, window_exponents
 from likeset.support.terms import Array, LevelSet, PreparedSet, Solution, WindowedSet
 
 MAX_STEPS = 40
@@ -72,7 +72,7 @@ class Prepared:
                 point = inner if a @ inner > a @ point else point
             if upper - a @ point <= tolerance * max(abs(upper - float(a @ start)), 64 * EPS * abs(upper)):
                 break
-            towards = self._voices(mean if blind else theta)
+            towards = voices_at(self.target, mean if blind else theta)
             if not blind:
                 for _ in range(HALVINGS):
                     trial = _between(voices, towards, step)
@@ -99,10 +99,6 @@ class Prepared:
             return self.centre, float(a @ self.centre)
         solution = found.solve(a[None])
         return solution.points[0], float(solution.upper[0])
-
-    def _voices(self, theta: Array) -> Array:
-        exponents = exponents_at(self.target, theta)
-        return np.exp(exponents - exponents.max()) / np.exp(exponents - exponents.max()).sum()
 
     def _pulled_inside(self, theta: Array) -> Array:
         """The last point of C on the way from the centre to theta."""
@@ -136,10 +132,8 @@ def prepare(target: WindowedSet, prepare_joint: Prepare) -> Prepared:
             best, lowest = found.centre, value
         if lowest < target.level - 0.1 or step < 1e-3:
             break
-        exponents = exponents_at(target, found.centre)
-        towards = np.exp(exponents - log_sum_exp(exponents))
         step *= 0.8
-        voices = _between(voices, towards, step)
+        voices = _between(voices, voices_at(target, found.centre), step)
     return Prepared("regular" if lowest < target.level else "point", best, target, prepare_joint)
 
 
@@ -148,7 +142,7 @@ def weighted_set(target: WindowedSet, voices: Array) -> LevelSet:
     voices = np.where(voices > SILENT, voices, 0.0)
     voices = voices / voices.sum()
     windows = target.windows
-    weights = np.bincount(windows.members, voices[windows.owners], minlength=len(target.X)).astype(np.float64)
+    weights = covariate_pulls(windows, voices, len(target.X))
     loud = voices > 0.0
     divergence = float(np.sum(voices[loud] * (np.log(voices[loud]) - windows.log_shares[loud])))
     used = weights > 0.0
@@ -160,6 +154,12 @@ def weighted_set(target: WindowedSet, voices: Array) -> LevelSet:
 def exponents_at(target: WindowedSet, theta: Array) -> Array:
     """log pi_k + M_k(theta)."""
     return window_exponents(target.windows, target.gains + term_values(target.terms, target.X @ theta))
+
+
+def voices_at(target: WindowedSet, theta: Array) -> Array:
+    """r_k, proportional to pi_k exp M_k(theta)."""
+    exponents = exponents_at(target, theta)
+    return np.asarray(np.exp(exponents - log_sum_exp(exponents)))
 
 
 def phi(target: WindowedSet, theta: Array) -> float:

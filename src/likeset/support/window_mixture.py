@@ -13,22 +13,20 @@ If that point is not well inside C, Phi itself is minimised, with the usual cert
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from likeset.support.curves import evaluate_terms
-from likeset.support.evaluate import log_sum_exp, window_exponents
-from likeset.support.newton import CENTRED, MAX_HALVINGS, ROUNDING, ball_step, minimise_over_ball, tangent_minimum
+from likeset.support.evaluate import covariate_pulls, log_sum_exp, window_exponents
+from likeset.support.newton import Evaluation, minimise_convex, minimise_over_ball
 from likeset.support.phase_one import EPS
-from likeset.support.terms import Array, Curve, CurveTerms, Solution, WindowedSet, WindowTable
+from likeset.support.terms import Array, Curve, CurveTerms, Solution, WindowedSet
 from likeset.support.window_newton import maximise_directions
 from likeset.support.window_sums import Centred, hessian_factor, workspace
 
 ROOMY = 1.0  # nats below the level that make the minimiser of all terms a good centre
 CENTRAL = 0.5  # share of the radius beyond which a centre is drawn towards zero
-Evaluation = tuple[float, float, Array, Array]  # value, size of its summands, gradient, Hessian
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ def prepare(target: WindowedSet) -> Prepared:
     value, err = phi_and_error(target, theta)
     bound = -math.inf
     if level - value < ROOMY:
-        theta, bound = minimise_convex(lambda point: evaluate(target, point), theta, radius, level)
+        theta, _, bound, _ = minimise_convex(lambda point: evaluate(target, point), theta, 0.0, radius, 0.0, 100, level)
         value, err = phi_and_error(target, theta)
         if not bound > level + err and float(theta @ theta) > (CENTRAL * radius) ** 2:
             theta = _drawn_inwards(target, theta, value)
@@ -117,53 +115,18 @@ def evaluate(target: WindowedSet, theta: Array) -> Evaluation:
     exponents = window_exponents(target.windows, target.gains + heights)
     value = float(log_sum_exp(exponents))
     if not value < math.inf:
-        return value, value, np.zeros_like(theta), np.zeros((len(theta), len(theta)))
+        return value, value, np.zeros_like(theta), lambda: np.zeros((len(theta), len(theta)))
     voices = np.exp(exponents - value)
-    pulls = _pulls(target.windows, voices, len(first))
+    pulls = covariate_pulls(target.windows, voices, len(first))
     g = target.X.T @ (pulls * first)
-    at = workspace(len(first), len(voices))
-    at.bend[:], at.incline[:], at.pulls[:], at.voices[:] = second, first, pulls, voices
-    S = hessian_factor(np.ascontiguousarray(target.X), target.windows.starts, target.windows.members, at, g)
-    size = float(np.abs(target.gains).sum() + np.abs(heights).sum())
-    return value, size, g, S.T @ S
 
+    def hessian() -> Array:
+        at = workspace(len(first), len(voices))
+        at.bend[:], at.incline[:], at.pulls[:], at.voices[:] = second, first, pulls, voices
+        S = hessian_factor(np.ascontiguousarray(target.X), target.windows.starts, target.windows.members, at, g)
+        return np.asarray(S.T @ S)
 
-def minimise_convex(
-    evaluate: Callable[[Array], Evaluation], start: Array, radius: float, level: float, max_iterations: int = 100
-) -> tuple[Array, float]:
-    """(theta, lower bound): a point of the ball with a value well below the level, or a proof that there is none.
-
-    Newton's method with the second-order model minimised over the ball, as in :mod:`~likeset.support.newton`.
-    """
-    d = len(start)
-    p, x, L = np.empty(d), np.empty(d), np.empty((d, d))
-    theta = start
-    value, size, g, H = evaluate(theta)
-    if not value < math.inf:
-        theta = np.zeros(d)
-        value, size, g, H = evaluate(theta)
-    lower = -math.inf
-    for _ in range(max_iterations):
-        lower = max(lower, value + tangent_minimum(g, theta, 0.0, radius))
-        if value - lower <= CENTRED * (level - value) or lower > level + 4.0 * ROUNDING * size:
-            break
-        ball_step(g, H, theta, radius, L, p, x)
-        descent = float(g @ p)
-        if descent >= 0.0:
-            break
-        step = 1.0
-        for _ in range(MAX_HALVINGS):
-            trial = evaluate(theta + step * p)
-            if trial[0] <= value + 1e-4 * step * descent + ROUNDING * size:
-                break
-            step *= 0.5
-        else:
-            break
-        theta = theta + step * p
-        value, size, g, H = trial
-        if -descent <= ROUNDING * size:
-            break
-    return theta, max(lower, value + tangent_minimum(g, theta, 0.0, radius))
+    return value, float(np.abs(target.gains).sum() + np.abs(heights).sum()), g, hessian
 
 
 def _joint_centre(target: WindowedSet) -> tuple[Array, float]:
@@ -190,8 +153,3 @@ def _drawn_inwards(target: WindowedSet, theta: Array, value: float) -> Array:
             return inner
         share *= 0.5
     return theta
-
-
-def _pulls(windows: WindowTable, voices: Array, count: int) -> Array:
-    """w_b, the voices of the windows that b belongs to."""
-    return np.bincount(windows.members, weights=voices[windows.owners], minlength=count).astype(np.float64)
