@@ -103,6 +103,30 @@ def test_extrema_agree_with_cvxpy(family, where):
     np.testing.assert_array_equal(found.upper, s.upper(asked))
 
 
+@pytest.mark.parametrize("where", ["function", "part of the domain", "linear"])
+@pytest.mark.parametrize("family", FAMILIES, ids=repr)
+def test_bounds_do_not_depend_on_where_the_solver_starts(family, where):
+    space, points, windows = spaces()[where]
+    sequence, _ = observed(family, space, points, windows=windows, spread=0.5 if where.startswith("part") else 1.0)
+    s, asked = sequence.set, points[::5]
+    sign = np.where(np.arange(len(asked)) % 2, 1.0, -1.0)
+    plain = s.support(asked, sign=sign)
+    rng = np.random.default_rng(3)
+    starts = {
+        "maximisers": plain.maximisers,
+        "maximisers of the opposite": s.support(asked, sign=-sign).maximisers,
+        "centre": np.tile(s.centre, (len(asked), 1)),
+        "zero": np.zeros_like(plain.maximisers),
+        "far outside": 1e3 * rng.normal(size=plain.maximisers.shape),
+    }
+    for near in starts.values():
+        found = s.support(asked, sign=sign, near=near)
+        np.testing.assert_allclose(found.upper, plain.upper, rtol=2e-6, atol=2e-6)
+        assert (found.upper >= plain.values - 1e-12).all() and (plain.upper >= found.values - 1e-12).all()
+    with pytest.raises(ls.ShapeError, match="near"):
+        s.support(asked, near=plain.maximisers[1:])
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_upper_bounds_are_outer_and_attained(family, seed):

@@ -74,7 +74,8 @@ class RunningBounds:
         arm whose floor is raised as well; arms with a ceiling below any floor can never win again and are skipped, too.
         """
         slots = self.slots(rows)
-        if not lazy or not witnesses.can_witness(self.space, current):
+        remember = lazy or getattr(current, "starts_near", False)  # maximisers: as witnesses, or to start from
+        if not remember or not witnesses.can_witness(self.space, current):
             self.solves += len(rows)
             np.minimum.at(self.ceiling, slots, score_uppers(current, self.reward, rows))
             if floor_of is not None:
@@ -82,9 +83,9 @@ class RunningBounds:
             return np.asarray(self.ceiling[slots])
         ceilings = self.ceiling[slots]
         stale = np.ones(len(rows), dtype=bool)
-        if floor_of is not None:
+        if lazy and floor_of is not None:
             stale = ~(ceilings < self.floor[slots].max() - 4 * tie_width(ceilings))
-        known = stale & self._sound[slots]
+        known = stale & self._sound[slots] & lazy
         plausible = self._witness[:0]
         if known.any():
             kept = self._witness[slots[known]]
@@ -124,7 +125,8 @@ class RunningBounds:
         asked = stale if floor_of is None else np.append(stale, floor_of)
         signs = np.full(len(asked), self.reward.sign)
         signs[len(stale) :] *= -1.0
-        found = current.support(rows[asked], sign=signs)
+        near = {"near": self._witness[slots[asked]]} if witnesses.takes(current, "near") else {}
+        found = current.support(rows[asked], sign=signs, **near)
         self.solves += len(asked)
         n, solved = len(stale), slots[stale]
         np.minimum.at(self.ceiling, solved, found.upper[:n])

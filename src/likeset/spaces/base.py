@@ -51,6 +51,10 @@ class Basis(Protocol):
         """User's parameters, checked -> (coordinates (n, dimension), norms (n,))."""
         ...
 
+    def project(self, theta: Any) -> Array:
+        """The coordinates alone, where norms are not needed."""
+        ...
+
     def lift(self, coordinates: Array, outside: Array, x: Array) -> Array:
         """Parameters from coordinates, plus ``outside`` times the unit vector of x's part outside the span."""
         ...

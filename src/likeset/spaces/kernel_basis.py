@@ -84,8 +84,11 @@ class RKHSBasis:
     def parameters(self, theta: Any) -> tuple[Array, Array]:
         """Functions by their values on the domain -> coordinates of their projection on the span, and their norms."""
         values = self.space.values_on_domain(theta)
-        at_points = values[:, self.space.places(self.points)]
-        return np.ascontiguousarray(self._solve(at_points.T).T), self.space.norms(values)
+        return self._projected(values), self.space.norms(values)
+
+    def project(self, theta: Any) -> Array:
+        """The coordinates alone."""
+        return self._projected(self.space.values_on_domain(theta))
 
     def lift(self, coordinates: Array, outside: Array, x: Array) -> Array:
         """Functions as values on the domain; without a domain, at the basis points and, last, at x itself."""
@@ -104,6 +107,10 @@ class RKHSBasis:
             rest = section - np.einsum("ij,ij->i", here, there)
             values = values + outside * np.divide(rest, length, out=np.zeros_like(rest), where=length > 0)
         return values
+
+    def _projected(self, values: Array) -> Array:
+        at_points = values[:, self.space.places(self.points)]
+        return np.ascontiguousarray(self._solve(at_points.T).T)
 
     def _on_domain(self, coordinates: Array, outside: Array, x: Array) -> Array:
         everywhere = self._table.on_domain[:, : self._size]

@@ -64,7 +64,11 @@ def reweighted(terms: Terms, weights: Array, keep: NDArray[np.bool_] | None = No
 def window_exponents(windows: WindowTable, contributions: Array) -> Array:
     """log pi_k + sum_{b in W_k} contributions[..., b], shape (..., number of windows)."""
     sums = np.zeros((len(windows.log_shares), *contributions.shape[:-1]))
-    np.add.at(sums, windows.owners, np.moveaxis(contributions, -1, 0)[windows.members])
+    first, after = windows.starts[:-1], windows.starts[1:]
+    held = after > first  # a window without covariates adds up to zero
+    if held.any():
+        by_window = np.moveaxis(contributions, -1, 0)[windows.members]
+        sums[held] = np.add.reduceat(by_window, first[held], axis=0)
     return windows.log_shares + np.moveaxis(sums, 0, -1)
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +115,15 @@ class PreparedSet(Protocol):
 
     def solve(self, A: Array, tolerance: float = 1e-7) -> Solution:
         """Maxima of a'theta for the rows a of A."""
+        ...
+
+
+@runtime_checkable
+class StartsNear(Protocol):
+    """A prepared set whose solver gains from points near the maximisers, such as those of a similar set."""
+
+    def solve_near(self, A: Array, near: Array, tolerance: float = 1e-7) -> Solution:
+        """Maxima as by ``solve``, started from the rows of ``near``."""
         ...
 
 

@@ -34,8 +34,8 @@ class Prepared:
     """A window mixture ready for directions.
 
     ``body`` is in the eigenbasis of the Hessian of all terms (columns of ``axes``, largest eigenvalue first), where few
-    leading coordinates hold nearly all curvature; ``stiffness`` gives the first guess, the ellipsoid half-way between
-    the second-order model of all terms and the ball.
+    leading coordinates hold nearly all curvature; ``curvatures`` are those eigenvalues by the room of all terms, and
+    ``spring`` is the same of the ball: what first guesses are made of.
     """
 
     status: str
@@ -43,10 +43,15 @@ class Prepared:
     minimum_bound: float
     body: Centred
     axes: Array
-    stiffness: Array
+    curvatures: Array
+    spring: float
 
     def solve(self, A: Array, tolerance: float = 1e-7) -> Solution:
         """max a'theta over C for every row a of A (n, d); nan if C is empty."""
+        return self.solve_near(A, np.zeros((0, np.shape(A)[1])), tolerance)
+
+    def solve_near(self, A: Array, near: Array, tolerance: float = 1e-7) -> Solution:
+        """The same, from starting points, one for every row of A (or none)."""
         A = np.ascontiguousarray(A, dtype=np.float64)
         if self.status == "empty":
             return Solution(np.full(len(A), np.nan), np.full(A.shape, np.nan), np.full(len(A), np.nan))
@@ -56,7 +61,8 @@ class Prepared:
         if moving.any():
             unit = A[moving] / length[moving, None]
             turned = unit @ self.axes
-            delta, bounds = maximise_directions(self.body, turned, turned / self.stiffness, tolerance)
+            starts = (near[moving] - self.centre) @ self.axes if len(near) else near
+            delta, bounds = maximise_directions(self.body, turned, self.curvatures, self.spring, starts, tolerance)
             points[moving] += delta @ self.axes.T
             upper[moving] = length[moving] * np.minimum(unit @ self.centre + bounds, self.body.radius)
         values = np.einsum("ij,ij->i", A, points)
@@ -94,7 +100,7 @@ def prepare(target: WindowedSet) -> Prepared:
         members=target.windows.members, log_voices=log_voices, theta_c=theta @ axes, radius=radius * (1 + 32 * EPS),
         e=e, e2=e2,
     )  # fmt: skip
-    return Prepared(status, theta, bound, body, axes, curvatures / max(joint_room, e) + 2.0 / e2)
+    return Prepared(status, theta, bound, body, axes, curvatures / max(joint_room, e), 2.0 / e2)
 
 
 def phi_and_error(target: WindowedSet, theta: Array) -> tuple[float, float]:

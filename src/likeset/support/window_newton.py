@@ -12,7 +12,9 @@ One iteration, from a point on the boundary of C = { Phi - Phi(theta_c) <= e, |t
    more than the step gained wherever likelihood and ball are active together, in function spaces the rule;
 4. along the ray from the centre onto the boundary. A step that does not raise a'delta is undone and M is damped.
 
-Directions start at the best point known: a guess, or the maximiser of an earlier direction.
+Directions start at the best point known: the maximiser over a similar set, if the caller has one, that of an earlier
+direction, or a guess from the second-order model of all terms, a / (kappa curvature + spring), for the best of several
+kappa: how much of that curvature counts is not known beforehand.
 """
 
 from __future__ import annotations
@@ -25,12 +27,15 @@ from numba import njit
 from likeset.support.certificate import certificate
 from likeset.support.dense import compiled
 from likeset.support.leading import NEGLIGIBLE
+from likeset.support.rays import SLIVER
 from likeset.support.steps import active_multipliers
 from likeset.support.terms import Array
 from likeset.support.window_sums import Centred, gradient_of, hessian_factor, rise_along, stretch, workspace
 
 MAX_ITERATIONS = 100
 CORRECTIONS = 3
+KAPPAS = (1.0, 30.0, 1000.0)
+ROUGH = 1e-2  # accuracy of points that are compared only
 ROUNDING = 2 * float(np.finfo(np.float64).eps)
 
 
@@ -159,7 +164,7 @@ def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, bes
     delta, u = start.copy(), np.empty(K)
     for b in range(K):
         u[b] = inner_product(c.X[b], delta)
-    rise = stretch(c, delta, u, at)
+    rise = stretch(c, delta, u, SLIVER, at)
     g, p, to_g, to_q, trial = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     value = inner_product(a, delta)
     upper, damping = math.inf, 0.0
@@ -189,7 +194,7 @@ def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, bes
             trial_u = follow_both_boundaries(c, delta, u, p, g, to_g, to_q, (c.e - rise, 0.5 * (c.e2 - square)))
             for j in range(d):
                 trial[j] = delta[j] + p[j]
-            new_rise = stretch(c, trial, trial_u, trial_at)
+            new_rise = stretch(c, trial, trial_u, SLIVER, trial_at)
             new_value = inner_product(a, trial)
             improved = new_value > value
             relaxed = 0.1 * damping if damping > 1e-2 else 0.0
@@ -203,22 +208,36 @@ def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, bes
 
 
 @njit(cache=True, error_model="numpy")
-def maximise_directions(c: Centred, A: Array, guesses: Array, tolerance: float) -> tuple[Array, Array]:
-    """(delta, upper) for unit rows of A (n, d): feasible points and outer bounds of a'delta."""
+def maximise_directions(
+    c: Centred, A: Array, curvatures: Array, spring: float, near: Array, tolerance: float
+) -> tuple[Array, Array]:
+    """(delta, upper) for unit rows of A (n, d): feasible points and outer bounds of a'delta.
+
+    ``near`` holds points (n, d) from which to start, or none (0, d).
+    """
     n, d = A.shape
     points, upper = np.empty((n, d)), np.empty(n)
     K = c.X.shape[0]
-    at, u = workspace(K, c.log_voices.shape[0]), np.empty(K)
+    at, u, guess, start = workspace(K, c.log_voices.shape[0]), np.empty(K), np.empty(d), np.empty(d)
     for i in range(n):
-        start = guesses[i].copy()
-        for b in range(K):
-            u[b] = inner_product(c.X[b], start)
-        stretch(c, start, u, at)
-        known = inner_product(A[i], start)
+        known = -math.inf
         for m in range(i):
             value = inner_product(A[i], points[m])
             if value > known:
                 known = value
-                start = points[m].copy()
+                start[:] = points[m]
+        first = -1 if near.shape[0] > 0 else 0
+        for k in range(first, len(KAPPAS)):
+            for j in range(d):
+                guess[j] = near[i, j] if k < 0 else A[i, j] / (KAPPAS[k] * curvatures[j] + spring)
+            for b in range(K):
+                u[b] = inner_product(c.X[b], guess)
+            stretch(c, guess, u, ROUGH, at)
+            value = inner_product(A[i], guess)
+            if value > known:
+                known = value
+                start[:] = guess
+                if k < 0 and value > 0.0:
+                    break  # better than the maximisers of all earlier directions: no need for guesses
         upper[i] = maximise_direction(c, A[i], start, tolerance, points[i])
     return points, upper

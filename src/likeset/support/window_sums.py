@@ -26,7 +26,6 @@ from numba import njit
 from likeset.support.curves import QUADRATIC
 from likeset.support.rays import (
     MAX_TRIALS,
-    SLIVER,
     UNDERFLOW,
     ball_crossing,
     centred_extreme,
@@ -143,20 +142,23 @@ def rise_along(c: Centred, u: Array, t: float, at: Local) -> tuple[float, float,
 
 
 @njit(cache=True, error_model="numpy")
-def stretch(c: Centred, delta: Array, u: Array, at: Local) -> float:
-    """Scale delta and u = X delta, in place, onto the boundary of the set; return the rise of Phi there."""
+def stretch(c: Centred, delta: Array, u: Array, accuracy: float, at: Local) -> float:
+    """Scale delta and u = X delta, in place, onto the boundary of the set; return the rise of Phi there.
+
+    The point stays inside: where the likelihood is what stops it, by at most 2 accuracy e.
+    """
     square, inner = 0.0, 0.0
     for j in range(delta.shape[0]):
         square += delta[j] * delta[j]
         inner += c.theta_c[j] * delta[j]
     t_ball = ball_crossing(square, inner, c.e2)
     low, high, open_end = 0.0, t_ball, True
-    aim = c.e * (1.0 - SLIVER)
+    aim = c.e * (1.0 - accuracy)
     t, rise = min(1.0, t_ball), 0.0
     for trial in range(MAX_TRIALS + 1):
         rise, first, second = rise_along(c, u, t, at)
         psi = rise - aim
-        if abs(psi) <= SLIVER * c.e or (psi <= 0.0 and t >= t_ball) or trial == MAX_TRIALS:
+        if abs(psi) <= accuracy * c.e or (psi <= 0.0 and t >= t_ball) or trial == MAX_TRIALS:
             break
         if psi <= 0.0:
             low = t
