@@ -1,5 +1,7 @@
 """Benchmark: time to import, and time of the first answer with an empty and with a warm compile cache.
 
+``import likeset`` loads names when they are first used; what loading them all takes is measured as well.
+
 Every measurement is a fresh Python process. The first answer is one update and one ``upper`` for each family.
 """
 
@@ -17,6 +19,7 @@ from benchmarks.common import FAMILIES, Report
 
 TARGET = 0.5
 IMPORT = "import time; t = time.perf_counter(); import likeset; print(time.perf_counter() - t)"
+NAMES = "import time; t = time.perf_counter(); from likeset import *; print(time.perf_counter() - t)"
 FIRST = """
 import time
 import numpy as np
@@ -44,19 +47,26 @@ def run(progress: Progress, quick: bool) -> Report:
 
     names = list(FAMILIES)[:1] if quick else list(FAMILIES)
     task = progress.add_task("start", total=1 + 2 * len(names))
-    child(IMPORT)  # writes the byte code
-    add("import likeset", float(np.median([child(IMPORT) for _ in range(3 if quick else 9)])), TARGET)
+    child(NAMES)  # writes the byte code
+    times = 3 if quick else 9
+    add("import likeset", median_of(IMPORT, times), TARGET)
+    add("import likeset, and load every public name", median_of(NAMES, times))
+    add("for comparison: import numba", median_of(IMPORT.replace("likeset", "numba"), times))
     progress.advance(task)
     with tempfile.TemporaryDirectory() as cache:
         for state in ("empty", "warm"):
             for name in names:
                 repeats = 1 if state == "empty" or quick else 3  # a cache is empty once
                 program = FIRST.format(family=FAMILIES[name])
-                elapsed = float(np.median([child(program, cache) for _ in range(repeats)]))
-                add(f"first answer, {name}, {state} compile cache", elapsed)
+                add(f"first answer, {name}, {state} compile cache", median_of(program, repeats, cache))
                 progress.advance(task)
     report.notes.append("families share compiled functions: with an empty cache the first pays for those after it")
     return report
+
+
+def median_of(program: str, times: int, cache: str | None = None) -> float:
+    """Median of what the program prints in so many runs."""
+    return float(np.median([child(program, cache) for _ in range(times)]))
 
 
 def child(program: str, cache: str | None = None) -> float:

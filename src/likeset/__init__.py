@@ -7,93 +7,9 @@
 True
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-from likeset.bandits import UCB, Certificate, Elimination, LowerBound, Reward, Trace, environments, simulate
-from likeset.errors import (
-    EmptySetError,
-    FileFormatError,
-    InvalidArgumentError,
-    LikesetError,
-    NotConvexError,
-    ObservationError,
-    PieceError,
-    ShapeError,
-)
-from likeset.families import (
-    Bernoulli,
-    Binomial,
-    CustomFamily,
-    Exponential,
-    Gaussian,
-    Laplace,
-    LogWeibull,
-    Poisson,
-    Weibull,
-)
-from likeset.persistence import load
-from likeset.predictors import FTRL, VAW, Aggregate, Fixed, Mixture, PlugIn
-from likeset.sequence import ConfidenceSequence
-from likeset.sets import LikelihoodSet, Support
-from likeset.spaces import RKHS, Embedded, Linear
-from likeset.weights import BiasWeighting, Unweighted
-from likeset.windows import Windows
-
-if TYPE_CHECKING:
-    from likeset import comparison, theory
+# Names are loaded when they are first used, from the modules that __init__.pyi names: importing likeset is quick.
+import lazy_loader
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "FTRL",
-    "RKHS",
-    "UCB",
-    "VAW",
-    "Aggregate",
-    "Bernoulli",
-    "BiasWeighting",
-    "Binomial",
-    "Certificate",
-    "ConfidenceSequence",
-    "CustomFamily",
-    "Elimination",
-    "Embedded",
-    "EmptySetError",
-    "Exponential",
-    "FileFormatError",
-    "Fixed",
-    "Gaussian",
-    "InvalidArgumentError",
-    "Laplace",
-    "LikelihoodSet",
-    "LikesetError",
-    "Linear",
-    "LogWeibull",
-    "LowerBound",
-    "Mixture",
-    "NotConvexError",
-    "ObservationError",
-    "PieceError",
-    "PlugIn",
-    "Poisson",
-    "Reward",
-    "ShapeError",
-    "Support",
-    "Trace",
-    "Unweighted",
-    "Weibull",
-    "Windows",
-    "comparison",
-    "environments",
-    "load",
-    "simulate",
-    "theory",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """Load the larger, less used rooms when they are first entered: importing likeset stays quick."""
-    if name in ("comparison", "theory"):
-        return importlib.import_module(f"likeset.{name}")
-    raise AttributeError(f"module 'likeset' has no attribute {name!r}")
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
 
 from likeset.experiments.methods import Method, sorted_methods
 from likeset.experiments.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
 
 _STYLE: Any = {
     "font.size": 8,
@@ -24,6 +25,9 @@ _STYLE: Any = {
 
 def canvas(rows: int, columns: int, width: float, height: float) -> tuple[Canvas, Any]:
     """A figure without a window, and its axes as an array of shape (rows, columns)."""
+    import matplotlib  # slow to load: only when something is drawn
+    from matplotlib.figure import Figure as Canvas
+
     with matplotlib.rc_context(_STYLE):
         figure = Canvas(figsize=(width, height), layout="constrained")
         return figure, figure.subplots(rows, columns, squeeze=False)
@@ -31,6 +35,8 @@ def canvas(rows: int, columns: int, width: float, height: float) -> tuple[Canvas
 
 def save(figure: Canvas, stem: Path) -> Path:
     """Write stem.png and stem.svg; returns the stem."""
+    import matplotlib
+
     with matplotlib.rc_context(_STYLE):
         figure.savefig(stem.with_suffix(".png"), dpi=160, metadata={"Software": None})
         figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})

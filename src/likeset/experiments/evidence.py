@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from likeset.experiments.tables import Table
 
@@ -84,6 +83,8 @@ def misses_fit(misses: int, runs: int, alpha: float, false_alarm: float = 1e-5) 
     >>> misses_fit(25, 200, 0.1), misses_fit(60, 200, 0.1), misses_fit(2, 2, 0.1)
     ('yes', 'no', 'unclear')
     """
+    from scipy.stats import binom  # slow to load: only when results are judged
+
     most = int(binom.ppf(1 - false_alarm, runs, alpha))
     return NO if misses > most else YES if most < runs else UNCLEAR
 
