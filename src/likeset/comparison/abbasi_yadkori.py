@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 
 from likeset.arguments import positive
-from likeset.comparison.base import Comparison, default_penalty, finite_bound
+from likeset.comparison.base import default_penalty, finite_bound
 from likeset.comparison.ellipsoid import Ellipsoid
-from likeset.comparison.least_squares import LeastSquares
-from likeset.families.base import Array, Family
-from likeset.families.gaussian import Gaussian
-from likeset.spaces.base import Embedded, Space
+from likeset.comparison.least_squares import LeastSquaresSet
+from likeset.spaces.base import Space
 
 
-class AbbasiYadkori(Comparison):
+class AbbasiYadkori(LeastSquaresSet):
     r"""Ridge regression with a self-normalised radius.
 
         V = sum x x' / sigma^2 + lambda I,     theta_hat = V^-1 sum x y / sigma^2
@@ -42,28 +38,17 @@ class AbbasiYadkori(Comparison):
     name = "AY 2011"
     provable = True
     anytime = True
+    needs_bound = True
     assumptions = "linear mean, sigma-sub-Gaussian noise, |theta*| <= B"
     source = "Abbasi-Yadkori, Pal, Szepesvari 2011"
 
     def __init__(
         self, space: Space, alpha: float, sigma: float, penalty: float | None = None, within_theta: bool = False
     ) -> None:
-        self.sigma = positive("sigma", sigma)
-        super().__init__(space, alpha, Gaussian(self.sigma))
+        super().__init__(space, alpha, sigma)
         self.bound = finite_bound(space, "AY 2011")
         self.penalty = default_penalty(space) if penalty is None else positive("penalty", penalty)
         self.within_theta = within_theta
-        self._sums = LeastSquares()
-
-    @classmethod
-    def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
-        """Gaussian noise, finite bound."""
-        if not isinstance(family, Gaussian) or not np.isfinite(space.bound):
-            return None
-        return cls(space, alpha, family.sigma)
-
-    def _observe(self, phi: Embedded, y: Array) -> None:
-        self._sums.add(phi.coordinates, float(y))
 
     def _snapshot(self) -> Ellipsoid:
         ridge = self._sums.ridge(self.sigma, self.penalty)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 
 from likeset.arguments import positive
-from likeset.comparison.base import Comparison, default_penalty, finite_bound
+from likeset.comparison.base import default_penalty, finite_bound
 from likeset.comparison.ellipsoid import Ellipsoid
-from likeset.comparison.least_squares import LeastSquares
-from likeset.families.base import Array, Family
-from likeset.families.gaussian import Gaussian
-from likeset.spaces.base import Embedded, Space
+from likeset.comparison.least_squares import LeastSquaresSet
+from likeset.spaces.base import Space
 
 
-class AnalyticMartingaleMixture(Comparison):
+class AnalyticMartingaleMixture(LeastSquaresSet):
     r"""CMM relaxed to one ellipsoid, always inside that of AY 2011 with lambda = 1/c.
 
         mean_a(x) +- sqrt( c log det(I + K/a) + 2 c log(1/alpha) + B^2 ) s_a(x),     a = sigma^2 / c
@@ -37,28 +33,17 @@ class AnalyticMartingaleMixture(Comparison):
     name = "AMM"
     provable = True
     anytime = True
+    needs_bound = True
     assumptions = "linear mean, sigma-sub-Gaussian noise, |theta*| <= B"
     source = "Flynn et al. 2023; Flynn, Reeb 2024, arXiv 2403.12732"
 
     def __init__(
         self, space: Space, alpha: float, sigma: float, spread: float | None = None, within_theta: bool = False
     ) -> None:
-        self.sigma = positive("sigma", sigma)
-        super().__init__(space, alpha, Gaussian(self.sigma))
+        super().__init__(space, alpha, sigma)
         self.bound = finite_bound(space, "AMM")
         self.spread = 1 / default_penalty(space) if spread is None else positive("spread", spread)
         self.within_theta = within_theta
-        self._sums = LeastSquares()
-
-    @classmethod
-    def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
-        """Gaussian noise, finite bound."""
-        if not isinstance(family, Gaussian) or not np.isfinite(space.bound):
-            return None
-        return cls(space, alpha, family.sigma)
-
-    def _observe(self, phi: Embedded, y: Array) -> None:
-        self._sums.add(phi.coordinates, float(y))
 
     def _snapshot(self) -> Ellipsoid:
         ridge = self._sums.ridge(self.sigma, 1 / self.spread)

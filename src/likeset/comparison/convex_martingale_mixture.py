@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 
 from likeset.arguments import positive
-from likeset.comparison.base import Comparison, default_penalty
-from likeset.comparison.least_squares import LeastSquares
+from likeset.comparison.base import default_penalty
+from likeset.comparison.least_squares import LeastSquares, LeastSquaresSet
 from likeset.comparison.likelihood import LevelSnapshot, level_snapshot
-from likeset.families.base import Array, Family
-from likeset.families.gaussian import Gaussian
-from likeset.spaces.base import Embedded, Space
+from likeset.spaces.base import Space
 
 
 def squared_mixture_radius(sums: LeastSquares, sigma: float, spread: float, alpha: float) -> float:
@@ -25,7 +21,7 @@ def squared_mixture_radius(sums: LeastSquares, sigma: float, spread: float, alph
     return residual + sigma**2 * (ridge.log_determinant + 2 * float(np.log(1 / alpha)))
 
 
-class ConvexMartingaleMixture(Comparison):
+class ConvexMartingaleMixture(LeastSquaresSet):
     r"""Functions whose squared residuals stay below a data-dependent radius, cut with the ball.
 
         C = { f : |y - f|^2 <= R^2, |f| <= B },   a = sigma^2 / c
@@ -45,22 +41,13 @@ class ConvexMartingaleMixture(Comparison):
     name = "CMM"
     provable = True
     anytime = True
+    needs_bound = False
     assumptions = "linear mean, sigma-sub-Gaussian noise, theta* in Theta"
     source = "Flynn et al. 2023; Flynn, Reeb 2024, arXiv 2403.12732"
 
     def __init__(self, space: Space, alpha: float, sigma: float, spread: float | None = None) -> None:
-        self.sigma = positive("sigma", sigma)
-        super().__init__(space, alpha, Gaussian(self.sigma))
+        super().__init__(space, alpha, sigma)
         self.spread = 1 / default_penalty(space) if spread is None else positive("spread", spread)
-        self._sums = LeastSquares()
-
-    @classmethod
-    def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
-        """Gaussian noise."""
-        return cls(space, alpha, family.sigma) if isinstance(family, Gaussian) else None
-
-    def _observe(self, phi: Embedded, y: Array) -> None:
-        self._sums.add(phi.coordinates, float(y))
 
     def _snapshot(self) -> LevelSnapshot:
         squared = squared_mixture_radius(self._sums, self.sigma, self.spread, self.alpha)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 
 from likeset.arguments import positive
-from likeset.comparison.base import Comparison, default_penalty, finite_bound
+from likeset.comparison.base import default_penalty, finite_bound
 from likeset.comparison.convex_martingale_mixture import squared_mixture_radius
 from likeset.comparison.ellipsoid_family import EllipsoidFamily
-from likeset.comparison.least_squares import LeastSquares
-from likeset.families.base import Array, Family
-from likeset.families.gaussian import Gaussian
-from likeset.spaces.base import Embedded, Space
+from likeset.comparison.least_squares import LeastSquaresSet
+from likeset.families.base import Array
+from likeset.spaces.base import Space
 
 GRID = 2.0 ** np.arange(-12.0, 13.0)
 """The b tried, as multiples of a = sigma^2 / c."""
 
 
-class DualMartingaleMixture(Comparison):
+class DualMartingaleMixture(LeastSquaresSet):
     r"""The ellipsoids that contain CMM, one for each b, intersected direction by direction.
 
         mean_b(x) +- sqrt( (R^2 + b B^2 - b y'(K + bI)^-1 y) / b ) s_b(x),    tightest over a grid of b
@@ -37,25 +34,14 @@ class DualMartingaleMixture(Comparison):
     name = "DMM"
     provable = True
     anytime = True
+    needs_bound = True
     assumptions = "linear mean, sigma-sub-Gaussian noise, |theta*| <= B"
     source = "Flynn, Reeb 2024, arXiv 2403.12732"
 
     def __init__(self, space: Space, alpha: float, sigma: float, spread: float | None = None) -> None:
-        self.sigma = positive("sigma", sigma)
-        super().__init__(space, alpha, Gaussian(self.sigma))
+        super().__init__(space, alpha, sigma)
         self.bound = finite_bound(space, "DMM")
         self.spread = 1 / default_penalty(space) if spread is None else positive("spread", spread)
-        self._sums = LeastSquares()
-
-    @classmethod
-    def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
-        """Gaussian noise, finite bound."""
-        if not isinstance(family, Gaussian) or not np.isfinite(space.bound):
-            return None
-        return cls(space, alpha, family.sigma)
-
-    def _observe(self, phi: Embedded, y: Array) -> None:
-        self._sums.add(phi.coordinates, float(y))
 
     def _snapshot(self) -> EllipsoidFamily:
         squared = squared_mixture_radius(self._sums, self.sigma, self.spread, self.alpha)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 
 from likeset.arguments import positive, real_number
-from likeset.comparison.base import Comparison, default_penalty, finite_bound
+from likeset.comparison.base import default_penalty, finite_bound
 from likeset.comparison.ellipsoid import Ellipsoid
-from likeset.comparison.least_squares import LeastSquares
+from likeset.comparison.least_squares import LeastSquaresSet
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import Array, Family
-from likeset.families.gaussian import Gaussian
-from likeset.spaces.base import Embedded, Space
+from likeset.spaces.base import Space
 
 
-class GrowingPenalty(Comparison):
+class GrowingPenalty(LeastSquaresSet):
     r"""The ellipsoid of AY 2011 with a larger lambda for later times, which smooth kernels reward.
 
         [ (sigma / sqrt(rho)) sqrt( log det(I + K/rho) + 2 log(1/delta) ) + B ] s_rho(x),    rho = sigma^2 lambda
@@ -39,6 +35,7 @@ class GrowingPenalty(Comparison):
     name = "WWR 2023"
     provable = True
     anytime = True
+    needs_bound = True
     assumptions = "linear mean, sigma-sub-Gaussian noise, |theta*| <= B"
     source = "Whitehouse, Wu, Ramdas 2023, with a union bound over epochs"
 
@@ -51,25 +48,13 @@ class GrowingPenalty(Comparison):
         exponent: float = 0.25,
         within_theta: bool = False,
     ) -> None:
-        self.sigma = positive("sigma", sigma)
-        super().__init__(space, alpha, Gaussian(self.sigma))
+        super().__init__(space, alpha, sigma)
         self.bound = finite_bound(space, "WWR 2023")
         self.penalty = default_penalty(space) if penalty is None else positive("penalty", penalty)
         self.exponent = real_number("exponent", exponent)
         if not 0 <= self.exponent <= 1:
             raise InvalidArgumentError("exponent", exponent, "is not between 0 and 1", "pass e.g. 0.25")
         self.within_theta = within_theta
-        self._sums = LeastSquares()
-
-    @classmethod
-    def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
-        """Gaussian noise, finite bound."""
-        if not isinstance(family, Gaussian) or not np.isfinite(space.bound):
-            return None
-        return cls(space, alpha, family.sigma)
-
-    def _observe(self, phi: Embedded, y: Array) -> None:
-        self._sums.add(phi.coordinates, float(y))
 
     def _snapshot(self) -> Ellipsoid:
         epoch = max(self.n_observations, 1).bit_length() - 1

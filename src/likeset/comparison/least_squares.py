@@ -1,4 +1,4 @@
-r"""Sums of a ridge regression in the growing basis, shared by every set that is centred at least squares.
+r"""Sums of a ridge regression in the growing basis, and what sets made from them alone share.
 
 gram = sum_s x_s x_s',    moment = sum_s x_s r_s,    energy = sum_s r_s^2
 """
@@ -6,10 +6,15 @@ gram = sum_s x_s x_s',    moment = sum_s x_s r_s,    energy = sum_s r_s^2
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 
-from likeset.families.base import Array
+from likeset.arguments import positive
+from likeset.comparison.base import Comparison
+from likeset.families.base import Array, Family
+from likeset.families.gaussian import Gaussian
+from likeset.spaces.base import Embedded, Space
 from likeset.support.threads import SingleThreadedBlas
 
 
@@ -50,3 +55,25 @@ class LeastSquares:
             centre: Array = np.asarray(np.linalg.solve(precision, moment), dtype=np.float64)
             log_determinant = float(np.linalg.slogdet(precision / penalty)[1])
         return Ridge(precision, centre, log_determinant, float(moment @ centre))
+
+
+class LeastSquaresSet(Comparison):
+    """A set for Gaussian noise that looks at the data through these sums only."""
+
+    needs_bound: ClassVar[bool]
+    """Whether the radius depends on a finite B."""
+
+    def __init__(self, space: Space, alpha: float, sigma: float) -> None:
+        self.sigma = positive("sigma", sigma)
+        super().__init__(space, alpha, Gaussian(self.sigma))
+        self._sums = LeastSquares()
+
+    @classmethod
+    def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
+        """Gaussian noise, and a finite bound where the set needs one."""
+        if not isinstance(family, Gaussian) or (cls.needs_bound and not np.isfinite(space.bound)):
+            return None
+        return cls(space, alpha, family.sigma)
+
+    def _observe(self, phi: Embedded, y: Array) -> None:
+        self._sums.add(phi.coordinates, float(y))

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 
 from likeset.arguments import positive
-from likeset.comparison.base import Comparison, default_penalty
-from likeset.comparison.least_squares import LeastSquares
+from likeset.comparison.base import default_penalty
+from likeset.comparison.least_squares import LeastSquaresSet
 from likeset.comparison.likelihood import LevelSnapshot, level_snapshot
-from likeset.families.base import Array, Family
-from likeset.families.gaussian import Gaussian
-from likeset.spaces.base import Embedded, Space
+from likeset.spaces.base import Space
 
 
-class NeiswangerRamdas(Comparison):
+class NeiswangerRamdas(LeastSquaresSet):
     r"""Parameters whose likelihood is at least alpha times the marginal likelihood under a Gaussian prior.
 
         C = { theta in Theta : -log L(theta) <= log(1/alpha) - log p(D) },     p(D) = ∫ L(theta) N(theta; 0, I/lambda)
@@ -34,22 +30,13 @@ class NeiswangerRamdas(Comparison):
     name = "NR 2021"
     provable = True
     anytime = True
+    needs_bound = False
     assumptions = "linear mean, sigma-sub-Gaussian noise, theta* in Theta"
     source = "Neiswanger, Ramdas 2021"
 
     def __init__(self, space: Space, alpha: float, sigma: float, penalty: float | None = None) -> None:
-        self.sigma = positive("sigma", sigma)
-        super().__init__(space, alpha, Gaussian(self.sigma))
+        super().__init__(space, alpha, sigma)
         self.penalty = default_penalty(space) if penalty is None else positive("penalty", penalty)
-        self._sums = LeastSquares()
-
-    @classmethod
-    def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
-        """Gaussian noise."""
-        return cls(space, alpha, family.sigma) if isinstance(family, Gaussian) else None
-
-    def _observe(self, phi: Embedded, y: Array) -> None:
-        self._sums.add(phi.coordinates, float(y))
 
     def _snapshot(self) -> LevelSnapshot:
         ridge, sums = self._sums.ridge(self.sigma, self.penalty), self._sums

@@ -1,19 +1,22 @@
-"""What all drawings share: files in two formats, lines that say who is provable, quantile bands."""
+"""What all drawings share: files in two formats, lines that say who is provable, quantile bands, panels of regret."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likeset.experiments.methods import Method, sorted_methods
+from likeset.experiments.methods import Method, newer, of_the_paper, sorted_methods
 from likeset.experiments.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
+
+Shape = tuple[int, int, float, float]
+"""Rows, columns, width and height in inches."""
 
 _STYLE: Any = {
     "font.size": 8,
@@ -55,6 +58,21 @@ def line_style(method: Method) -> dict[str, Any]:
         "markeredgewidth": 0.8,
         "label": method.label,
     }
+
+
+def draw_regret_figures(
+    stem: Path, table: Table, titles: Mapping[str, str], methods_of: Callable[[str], dict[str, Method]], shape: Shape
+) -> list[Path]:
+    """One panel per problem, medians over repeats; and the same for the sets that the paper does not compare with."""
+    stems = []
+    for suffix, belongs in (("", of_the_paper), ("-newer", newer)):
+        figure, axes = canvas(*shape)
+        for axis, (problem, title) in zip(axes.flat, titles.items(), strict=True):
+            methods = {name: method for name, method in methods_of(problem).items() if belongs(name)}
+            draw_regret(axis, table.where(problem=problem), methods, title)
+        shared_legend(figure, axes, 5)
+        stems.append(save(figure, stem.with_name(stem.name + suffix)))
+    return stems
 
 
 def draw_regret(axes: Axes, table: Table, methods: Mapping[str, Method], title: str) -> None:

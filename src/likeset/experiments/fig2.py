@@ -6,9 +6,9 @@ from pathlib import Path
 
 from likeset.bandits.environments import paper_1d
 from likeset.experiments.cells import Cell, Rows
-from likeset.experiments.drawing import canvas, draw_regret, save, shared_legend
+from likeset.experiments.drawing import draw_regret_figures
 from likeset.experiments.figures import Figure, Scale
-from likeset.experiments.methods import Method, methods_for, newer, of_the_paper
+from likeset.experiments.methods import Method, methods_for
 from likeset.experiments.play import bandit_rows
 from likeset.experiments.tables import Table
 
@@ -50,16 +50,8 @@ def _methods(problem: str) -> dict[str, Method]:
 
 
 def draw(table: Table, folder: Path) -> list[Path]:
-    """Four panels, medians over repeats; and the same for the sets that the paper does not compare with."""
-    stems = []
-    for suffix, belongs in (("", of_the_paper), ("-newer", newer)):
-        figure, axes = canvas(2, 2, 10.5, 8.0)
-        for axis, (problem, title) in zip(axes.flat, PANELS.items(), strict=True):
-            methods = {name: method for name, method in _methods(problem).items() if belongs(name)}
-            draw_regret(axis, table.where(problem=problem), methods, title)
-        shared_legend(figure, axes, 5)
-        stems.append(save(figure, folder / f"fig2{suffix}"))
-    return stems
+    """Four panels; and the same for newer sets."""
+    return draw_regret_figures(folder / "fig2", table, PANELS, _methods, (2, 2, 10.5, 8.0))
 
 
 FIGURE = Figure(
