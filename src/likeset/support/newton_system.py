@@ -14,12 +14,34 @@ loops are vectorised); whatever is local to dimensions is done for all lanes at 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from likeset.support.ball_cone import cone_divide, scale, scaling_point
 from likeset.support.dense import cholesky, cholesky_solve, copy, gather, inner, sum_segments, weighted_gram
 from likeset.support.primal_dual import Iterate, Problem, Workspace
 from likeset.support.terms import Array
+
+
+@inner
+def weigh_lane(parts: Array, duals: Array, work: Any, m: int) -> None:
+    """1/r, 1/t and the like, alpha and beta (``ratios``), h (``stiffness``), h alpha and h beta (``shares``)."""
+    n = parts.shape[1] // 2
+    inverse_parts, inverse_duals = work.inverse_parts, work.inverse_duals
+    ratios, stiffness, shares = work.ratios, work.stiffness, work.shares
+    for i in range(2 * n):
+        inverse_parts[m, i] = 1.0 / parts[m, i]
+    for i in range(2 * n):
+        inverse_duals[m, i] = 1.0 / duals[m, i]
+    for i in range(2 * n):
+        ratios[m, i] = parts[m, i] * inverse_duals[m, i]
+    for i in range(n):
+        stiffness[m, i] = 1.0 / (ratios[m, i] + ratios[m, n + i])
+    for i in range(n):
+        shares[m, i] = stiffness[m, i] * ratios[m, i]
+    for i in range(n):
+        shares[m, n + i] = stiffness[m, i] * ratios[m, n + i]
 
 
 @inner
@@ -33,21 +55,9 @@ def weigh_points(problem: Problem, at: Iterate, work: Workspace) -> None:
         problem.weights.size,
     )
     parts, duals, ratios, shares = at.parts, at.duals, work.ratios, work.shares
-    inverse_parts, inverse_duals = work.inverse_parts, work.inverse_duals
     stiffness, misfit, force = work.stiffness, work.misfit, work.force
     for m in range(parts.shape[0]):
-        for i in range(2 * n):
-            inverse_parts[m, i] = 1.0 / parts[m, i]
-        for i in range(2 * n):
-            inverse_duals[m, i] = 1.0 / duals[m, i]
-        for i in range(2 * n):
-            ratios[m, i] = parts[m, i] * inverse_duals[m, i]
-        for i in range(n):
-            stiffness[m, i] = 1.0 / (ratios[m, i] + ratios[m, n + i])
-        for i in range(n):
-            shares[m, i] = stiffness[m, i] * ratios[m, i]
-        for i in range(n):
-            shares[m, n + i] = stiffness[m, i] * ratios[m, n + i]
+        weigh_lane(at.parts, at.duals, work, m)
         gather(owner, work.rows, force, m)  # z
         for i in range(n):
             misfit[m, i] = offsets[i] - force[m, i] - (parts[m, i] - parts[m, n + i])

@@ -17,6 +17,7 @@ import numpy as np
 
 from likeset.support.ball_cone import cone_divide, jordan_product, scale, scaling_point
 from likeset.support.dense import cholesky, cholesky_solve, compiled, copy, gather, inner, weighted_gram
+from likeset.support.newton_system import weigh_lane
 from likeset.support.terms import Array, IntArray
 from likeset.support.window_points_data import Iterate, Problem, Workspace, ball_weight
 from likeset.support.window_voices import factor_windows, move_windows, push_windows
@@ -39,22 +40,10 @@ def weigh_points(problem: Problem, at: Iterate, work: Workspace) -> None:
     """
     owner, weights, offsets, n = problem.owner, problem.weights, problem.offsets, problem.weights.size
     parts, duals, ratios, shares = at.parts, at.duals, work.ratios, work.shares
-    inverse_parts, inverse_duals = work.inverse_parts, work.inverse_duals
     stiffness, misfit, force = work.stiffness, work.misfit, work.force
     K = problem.slopes.size
     for m in range(parts.shape[0]):
-        for i in range(2 * n):
-            inverse_parts[m, i] = 1.0 / parts[m, i]
-        for i in range(2 * n):
-            inverse_duals[m, i] = 1.0 / duals[m, i]
-        for i in range(2 * n):
-            ratios[m, i] = parts[m, i] * inverse_duals[m, i]
-        for i in range(n):
-            stiffness[m, i] = 1.0 / (ratios[m, i] + ratios[m, n + i])
-        for i in range(n):
-            shares[m, i] = stiffness[m, i] * ratios[m, i]
-        for i in range(n):
-            shares[m, n + i] = stiffness[m, i] * ratios[m, n + i]
+        weigh_lane(at.parts, at.duals, work, m)
         gather(owner, work.rows, force, m)
         for i in range(n):
             misfit[m, i] = offsets[i] - force[m, i] - (parts[m, i] - parts[m, n + i])
