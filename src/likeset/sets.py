@@ -24,6 +24,7 @@ from likeset import support
 from likeset.arguments import positive_integer, real_array, real_number
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
 from likeset.merged import with_columns
+from likeset.outline import outline
 from likeset.peaks import Peak, maximise_upper
 from likeset.spaces.base import Basis, Space
 from likeset.spaces.linear import Linear
@@ -223,22 +224,10 @@ class LikelihoodSet:
 
     def boundary(self, n_points: int = 256) -> Array:
         """Points on the boundary in order of angle, shape (n_points, 2), for two-dimensional parameters."""
-        n_points = positive_integer("n_points", n_points)
         dim = self._plain_dimension("boundary")
         if dim != 2:
             raise InvalidArgumentError("dim", dim, "is not 2", "boundary curves exist for two-dimensional theta only")
-        if not np.isfinite(self.space.bound):
-            low, high = self.bounding_box()
-            if not np.isfinite([low, high]).all():
-                raise InvalidArgumentError(
-                    "bound",
-                    self.space.bound,
-                    "leaves this set unbounded",
-                    "give the space a finite bound to draw it",
-                )
-        angles = np.linspace(0.0, 2 * np.pi, n_points, endpoint=False)
-        rays = np.column_stack([np.cos(angles), np.sin(angles)])
-        return self._shoot(self.centre, rays)
+        return outline(self, positive_integer("n_points", n_points))
 
     @cached_property
     def centre(self) -> Array:
@@ -376,16 +365,6 @@ class LikelihoodSet:
         if not isinstance(self.space, Linear):
             raise InvalidArgumentError("space", self.space, f"has no {what}", "use a finite-dimensional Linear space")
         return self.space.dim
-
-    def _shoot(self, start: Array, rays: Array) -> Array:
-        """Where the rays from an inner point leave the set: bisection on a convex function along each ray."""
-        reach = self.space.bound if np.isfinite(self.space.bound) else float(np.abs(self.bounding_box()).max()) * 2
-        low, high = np.zeros(len(rays)), np.full(len(rays), 2.0 * reach + np.linalg.norm(start))
-        for _ in range(80):
-            middle = 0.5 * (low + high)
-            inside = self.contains(start + middle[:, None] * rays)
-            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
-        return start + low[:, None] * rays
 
 
 class _Reweighted(LikelihoodSet):

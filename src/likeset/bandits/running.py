@@ -71,7 +71,8 @@ class RunningBounds:
         """Ceilings of the rows after this round.
 
         ``lazy`` skips arms whose witness is still plausible. ``floor_of``, for a table that stays the same, names an
-        arm whose floor is raised as well; arms with a ceiling below any floor can never win again and are skipped, too.
+        arm whose floor is raised as well; then arms with a ceiling below any floor, which can never win again, are
+        skipped, too. Where it saves time the solver starts from the witnesses, lazy or not.
         """
         slots = self.slots(rows)
         remember = lazy or getattr(current, "starts_near", False)  # maximisers: as witnesses, or to start from

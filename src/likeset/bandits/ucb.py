@@ -33,8 +33,8 @@ class UCB:
     running_intersection   bound each arm by its smallest upper bound of all rounds so far (still valid), not only by
              the current one. Not for boxes, where arms do not come back
     lazy     with running intersection, solve only for arms whose bound can have fallen and which can still win; the
-             choices are those of the full computation. ``None``: lazy unless the sets are Gaussian, whose extrema are
-             cheaper than the bookkeeping
+             choices are those of the full computation. ``None``: lazy unless the sets are Gaussian joint sets, whose
+             extrema are cheaper than the bookkeeping
     rng      breaks ties at random (generator or seed); ``None``: the lowest index wins. Bounds within a relative 1e-6
              of the highest are ties
 
