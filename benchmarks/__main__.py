@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 import likeset
-from benchmarks import bandits, bulk, growth, rkhs, start, support, windows
+from benchmarks import bandits, bulk, growth, product, rkhs, start, support, variants, windows
 
 BENCHMARKS = {
     "support": support.run,
@@ -25,12 +25,13 @@ BENCHMARKS = {
     "bandits": bandits.run,
     "windows": windows.run,
 }
+STUDIES = {"variants": variants.run, "product": product.run}  # what else was tried: only when asked for
 
 
 def main() -> None:
     """Run the chosen benchmarks, show each table as it is ready, write all numbers at the end."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Benchmarks of the likeset engine.")
-    parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), default=list(BENCHMARKS))
+    parser.add_argument("--only", nargs="+", choices=[*BENCHMARKS, *STUDIES], default=list(BENCHMARKS))
     parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer repeats")
     parser.add_argument("--out", type=Path, default=Path("out/bench/engine.json"), help="where the JSON goes")
     parser.add_argument("--markdown", type=Path, help="also write the tables as Markdown, as in docs/benchmarks.md")
@@ -40,7 +41,7 @@ def main() -> None:
     results, tables = {}, []
     for name in options.only:
         with Progress(console=console, transient=True) as progress:
-            report = BENCHMARKS[name](progress, options.quick)
+            report = (BENCHMARKS | STUDIES)[name](progress, options.quick)
         report.show(console)
         results[name] = report.records
         tables.append(report.markdown())
