@@ -23,19 +23,49 @@ MAX_STEPS = 40  # QL steps per eigenvalue; about two are needed
 def eigen(H: Array) -> tuple[Array, Array]:
     """Eigenvalues of H in ascending order, and orthonormal eigenvectors as columns."""
     n = len(H)
-    scale = np.max(np.abs(H)) if n > 0 else 0.0
-    if n == 0 or scale == 0.0:
-        return np.zeros(n), np.eye(n)
+    scale = 0.0
+    for i in range(n):
+        for j in range(n):
+            scale = max(scale, abs(H[i, j]))
+    if scale == 0.0:
+        return np.zeros(n), identity(n)
     if n <= SMALL:
         diagonal, beside, rows = tridiagonal(H / scale)
         if diagonalise(diagonal, beside, rows):
-            order = np.argsort(diagonal)
+            sort_rows(diagonal, rows)
             vectors = np.empty((n, n))
-            for j in range(n):
-                vectors[:, j] = rows[order[j]]
-            return scale * diagonal[order], vectors
+            for i in range(n):
+                diagonal[i] *= scale
+                for j in range(n):
+                    vectors[j, i] = rows[i, j]
+            return diagonal, vectors
     values, vectors = np.linalg.eigh(H)
     return values, np.ascontiguousarray(vectors)
+
+
+# Plain loops where NumPy has a word for it: its sorting and indexing take seconds to compile.
+
+
+@njit(cache=True, error_model="numpy")
+def identity(n: int) -> Array:
+    """I."""
+    eye = np.zeros((n, n))
+    for i in range(n):
+        eye[i, i] = 1.0
+    return eye
+
+
+@njit(cache=True, error_model="numpy")
+def sort_rows(values: Array, rows: Array) -> None:
+    """Sort the values in place, each with its row, by insertion."""
+    n = len(values)
+    for i in range(1, n):
+        for k in range(i, 0, -1):
+            if values[k - 1] <= values[k]:
+                break
+            values[k - 1], values[k] = values[k], values[k - 1]
+            for j in range(n):
+                rows[k - 1, j], rows[k, j] = rows[k, j], rows[k - 1, j]
 
 
 @njit(cache=True, error_model="numpy", fastmath=REORDER)
@@ -80,7 +110,7 @@ def tridiagonal(H: Array) -> tuple[Array, Array, Array]:
     if n > 1:
         beside[n - 2] = H[n - 2, n - 1]
 
-    Q = np.eye(n)  # Q', from the last reflection to the first
+    Q = identity(n)  # Q', from the last reflection to the first
     for k in range(n - 3, -1, -1):
         v = H[k][k + 1 :]
         for i in range(k + 1, n):
@@ -91,14 +121,20 @@ def tridiagonal(H: Array) -> tuple[Array, Array, Array]:
             total *= 2.0
             for j in range(len(v)):
                 row[j] -= total * v[j]
-    return np.diag(H).copy(), beside, Q
+    diagonal = np.empty(n)
+    for i in range(n):
+        diagonal[i] = H[i, i]
+    return diagonal, beside, Q
 
 
 @njit(cache=True, error_model="numpy", fastmath=REORDER)
 def diagonalise(d: Array, e: Array, rows: Array) -> bool:
     """Turn d into the eigenvalues of the tridiagonal matrix and ``rows`` into the eigenvectors; whether it worked."""
     n = len(d)
-    negligible = 0.5 * EPS * (np.max(np.abs(d)) + np.max(np.abs(e)))
+    highest, steepest = 0.0, 0.0
+    for i in range(n):
+        highest, steepest = max(highest, abs(d[i])), max(steepest, abs(e[i]))
+    negligible = 0.5 * EPS * (highest + steepest)
     for first in range(n):
         for _ in range(MAX_STEPS):
             last = first
