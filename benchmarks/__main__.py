@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 import likeset
-from benchmarks import bandits, bulk, growth, product, rkhs, start, support, variants, windows
+from benchmarks import bandits, bulk, growth, linear, product, rkhs, start, support, variants, windows
 
 BENCHMARKS = {
     "support": support.run,
@@ -25,7 +25,11 @@ BENCHMARKS = {
     "bandits": bandits.run,
     "windows": windows.run,
 }
-STUDIES = {"variants": variants.run, "product": product.run}  # what else was tried: only when asked for
+STUDIES = {
+    "variants": variants.run,
+    "product": product.run,
+    "linear": linear.run,
+}  # what else was tried: only when asked for
 
 
 def main() -> None:

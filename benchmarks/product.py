@@ -22,8 +22,8 @@ from joblib import Parallel, delayed
 from rich.progress import Progress
 from scipy.optimize import minimize
 
-import likeset as ls
 from benchmarks.common import Report
+from benchmarks.variants import problem
 from benchmarks.windows import ALPHA
 from likeset.support.curves import evaluate_terms
 
@@ -87,9 +87,7 @@ def highest(evidence: Evidence, a: Any, bound: float, level: float, start: Any) 
 def play(case: str, setting: tuple[float, float, int], seed: int, rounds: int) -> float:
     """Regret of one run; only arms that could win are solved for, and bounds never rise."""
     share, weight, count = setting
-    kind, noise = case.split(", ")
-    made = ls.environments
-    environment = made.paper_1d(noise) if kind == "1-D" else made.random_function(4000 + seed, noise=noise)
+    environment = problem(case, 1000 + seed)
     rng, arms = np.random.default_rng([79, seed]), environment.arms
     sequence = environment.sequence(ALPHA)
     level, bound, n = -math.log(ALPHA), environment.space.bound, len(arms)

@@ -52,18 +52,21 @@ VARIANTS = (
 )
 
 
-def play(case: str, method: Any, seed: int, rounds: int) -> float:
-    """Regret of one run, with a variant of the windows or a method of the benchmark ``windows``."""
+def problem(case: str, seed: int) -> Any:
+    """The paper's function, or one that differs with the seed."""
     kind, noise = case.split(", ")
     made = ls.environments
-    environment = made.paper_1d(noise) if kind == "1-D" else made.random_function(3000 + seed, noise=noise)
+    return made.paper_1d(noise) if kind == "1-D" else made.random_function(3000 + seed, noise=noise)
+
+
+def play(case: str, method: Any, seed: int, rounds: int) -> float:
+    """Regret of one run, with a variant of the windows or a method of the benchmark ``windows``."""
+    environment = problem(case, seed)
     if isinstance(method, str):
         policy = policy_of(method, environment)
     else:
         v: Variant = method
-        windows = ls.Windows.covering(
-            environment.space, correlation=v.correlation, cover=v.cover, joint_share=v.joint_share
-        )
+        windows = ls.Windows.covering(environment.space, environment.arms, v.correlation, v.joint_share, v.cover)
         policy = ls.UCB(environment.sequence(v.alpha, windows=windows), environment.arms, reward=environment.reward)
     trace = ls.simulate(policy, environment, rounds, np.random.default_rng([78, seed]))
     return float(trace.cumulative_regret[-1])

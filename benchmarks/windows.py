@@ -103,8 +103,8 @@ def environment_of(name: str, seed: int) -> Any:
         return made.camelback(noise, bound=8.0)
     if kind == "random function":
         return made.random_function(1000 + seed, noise=noise)
-    family = {"gaussian": ls.Gaussian(0.5), "poisson": ls.Poisson(), "bernoulli": ls.Bernoulli()}[noise]
-    return made.linear(int(kind.removeprefix("linear d=")), family, 30, seed=1000 + seed)
+    family, bound = {"gaussian": (ls.Gaussian(0.2), 1.0), "poisson": (ls.Poisson(), 3.0)}[noise]
+    return made.linear(int(kind.removeprefix("linear d=")), family, 30, seed=1000 + seed, bound=bound)
 
 
 def policy_of(method: str, environment: Any, lazy: bool | None = None) -> Any:
@@ -112,8 +112,6 @@ def policy_of(method: str, environment: Any, lazy: bool | None = None) -> Any:
     options: dict[str, Any] = {} if method == "windows" else {"windows": None}
     if method == "plug-in":
         options["predictor"] = ls.FTRL(penalty=1.0)
-    if method == "windows" and isinstance(environment.space, ls.Linear):  # also where the default is the joint set
-        options["windows"] = ls.Windows.covering(environment.space, environment.arms, 0.4, joint_share=0.5)
     sequence: Any = environment.sequence(ALPHA, **options)
     if method in ("oracle", "heuristic"):
         # No running intersection: the oracle's current set, and heuristic sets would not survive one.

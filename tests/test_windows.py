@@ -15,6 +15,7 @@ import likeset as ls
 from likeset import support
 from likeset.support import window_dual
 from likeset.support.terms import Curve, PointTerms, WindowedSet
+from likeset.window_choice import nats_apart
 from reference import TIGHT, run, term_values
 
 GRID = np.linspace(0.0, 1.0, 24)
@@ -305,16 +306,44 @@ def test_automatic_windows():
     assert isinstance(ls.ConfidenceSequence(ls.Poisson(), domain).windows, ls.Windows)
     assert ls.ConfidenceSequence(ls.Poisson(), domain, windows=None).windows is None
     assert ls.ConfidenceSequence(ls.Poisson(), ls.RKHS(RBF(0.1), 2.0)).windows is None
-    sequence = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3, 2.0))
+    sequence = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3, 4.0))
     assert sequence.windows is None
     sequence.expect(LINEAR_ARMS)
     assert isinstance(sequence.windows, ls.Windows) and sequence.windows.joint_share == 0.5
     sequence.update(LINEAR_ARMS[0], 1)
     with pytest.raises(ls.InvalidArgumentError, match="before the first"):
         sequence.expect(LINEAR_ARMS)
+    continuous = ls.ConfidenceSequence(ls.Poisson(), ls.RKHS(RBF(0.1), 2.0))
+    continuous.expect(GRID)
+    assert isinstance(continuous.windows, ls.Windows)
     fixed = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3, 2.0), windows=None)
     fixed.expect(LINEAR_ARMS)
     assert fixed.windows is None
+
+
+AUTOMATIC = [ls.Gaussian(1.0), ls.Laplace(1.0), ls.Poisson(), ls.Bernoulli(), ls.Weibull(1.5), ls.LogWeibull(2.0)]
+
+
+@pytest.mark.parametrize("family", AUTOMATIC, ids=repr)
+def test_linear_models_get_windows_where_one_observation_can_tell_much(family):
+    arms = LINEAR_ARMS / np.linalg.norm(LINEAR_ARMS, axis=1, keepdims=True)
+    chosen = []
+    for bound in (1e-3, 0.5, 1.0, 40.0, 1e6):  # far below and far above the threshold, and where exp overflows
+        sequence = ls.ConfidenceSequence(family, ls.Linear(3, bound))
+        sequence.expect(arms)
+        chosen.append(sequence.windows is not None)
+    assert chosen == [False, False, False, True, True]
+
+
+def test_nats_apart_are_those_of_closed_forms():
+    assert nats_apart(ls.Gaussian(0.5), 0.7) == pytest.approx(1.4**2 / (2 * 0.25), rel=1e-9)
+    assert nats_apart(ls.Laplace(0.3), 0.7) == pytest.approx(1.4 / 0.3 - 1 + np.exp(-1.4 / 0.3), rel=1e-6)
+    rate, other = np.exp(0.7), np.exp(-0.7)
+    assert nats_apart(ls.Poisson(), 0.7) == pytest.approx(1.4 * rate - rate + other, rel=1e-9)
+    p = 1 / (1 + np.exp(-0.7))
+    assert nats_apart(ls.Bernoulli(), 0.7) == pytest.approx((2 * p - 1) * 0.7, rel=1e-9)
+    # -log p = e^z T - z with T = t^p, and E[T | z] = e^-z: exponential laws with rates e^z
+    assert nats_apart(ls.Weibull(2.0), 0.7) == pytest.approx(1.4 + np.exp(-1.4) - 1, rel=1e-6)
 
 
 def test_covering_centres_cover():

@@ -30,7 +30,8 @@ from likeset.predictors.aggregate import started
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Basis, Embedded, Space
 from likeset.weights import WEIGHTINGS, Unweighted, Weigher, Weighting
-from likeset.windows import WINDOWS, AnyWindows, Membership, automatic_windows
+from likeset.window_choice import automatic_windows
+from likeset.windows import WINDOWS, AnyWindows, Membership
 
 _LIKELIHOOD_REACH = 6.0  # |z| up to which a foreign forecast's total probability is looked at
 
@@ -110,7 +111,7 @@ class ConfidenceSequence:
                 "is not a weighting",
                 "pass e.g. BiasWeighting() or an object with weight and observe",
             )
-        self.windows = _chosen_windows(windows, space)
+        self.windows = _chosen_windows(windows, family, space)
         self._windows_are_automatic = isinstance(windows, str)
         basis = space.start()
         self._running = Running(
@@ -152,15 +153,16 @@ class ConfidenceSequence:
     def expect(self, arms: Any) -> None:
         """Say, before the first observation, which covariates will be asked about.
 
-        With ``windows="auto"`` in a linear model the sequence then takes windows around these arms: tighter bounds for
-        them, and as valid, since arms known beforehand do not depend on any y. Otherwise nothing changes.
+        With ``windows="auto"`` the sequence then takes windows around these arms (in a linear model, if one observation
+        can tell much, see :mod:`~likeset.window_choice`): tighter bounds for them, and as valid, since arms known
+        beforehand do not depend on any y. A finite domain, or windows given, stay what they are.
         """
         if self.n_observations:
             raise InvalidArgumentError(
                 "arms", arms, f"come after {self.n_observations} observations", "call expect before the first update"
             )
         if self._windows_are_automatic:
-            self.windows = automatic_windows(self.space, self.space.covariates(arms, "arms"))
+            self.windows = automatic_windows(self.family, self.space, self.space.covariates(arms, "arms"))
             self._running.membership = None if self.windows is None else self.windows.start(self.space)
             self._set = None
 
@@ -307,11 +309,11 @@ class ConfidenceSequence:
         return np.inf if np.isnan(mass) else mass
 
 
-def _chosen_windows(windows: Any, space: Space) -> AnyWindows | None:
+def _chosen_windows(windows: Any, family: Family, space: Space) -> AnyWindows | None:
     if windows is None or (isinstance(windows, WINDOWS) and windows.start(space)):
         return windows
     if isinstance(windows, str) and windows == "auto":
-        return automatic_windows(space)
+        return automatic_windows(family, space)
     raise InvalidArgumentError("windows", windows, "is no choice of windows", 'pass Windows(...), None or "auto"')
 
 

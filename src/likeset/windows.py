@@ -30,7 +30,6 @@ from likeset.support.terms import WindowTable
 
 Mask = NDArray[np.bool_]
 MAX_WINDOWS = 256
-FEW_DIMENSIONS = 5  # up to which windows around arms were seen to beat the joint set in linear models
 
 
 @runtime_checkable
@@ -224,22 +223,6 @@ class Membership:
         if masks.ndim != 2 or len(masks) != len(self.log_shares) or not np.isin(masks, (0.0, 1.0)).all():
             raise ValueError("the windows' masks do not fit the windows")
         return Membership(self.windows, self.space, self.log_shares, masks.astype(bool))
-
-
-def automatic_windows(space: Space, arms: Array | None = None) -> Windows | None:
-    """The windows of ``windows="auto"``, chosen by measurement (docs/windows.md).
-
-    Function spaces with a finite domain: windows that cover the domain. Linear models of few dimensions with known
-    arms: windows that cover the arms, and the joint window with half of the error level: never more than log 2 = 0.7
-    nats worse than the joint set. Otherwise, and where norms are unlimited, None: the joint set.
-    """
-    if not np.isfinite(space.bound) or not isinstance(space, Correlated):
-        return None
-    if getattr(space, "domain", None) is not None:
-        return Windows.covering(space)
-    if arms is not None and len(arms) > 1 and space.covariate_shape[0] <= FEW_DIMENSIONS:
-        return Windows.covering(space, arms, correlation=0.4, joint_share=0.5)
-    return None
 
 
 def _correlation_of(space: Space) -> Any:
