@@ -124,8 +124,9 @@ def test_bounds_do_not_depend_on_where_the_solver_starts(family, where):
         found = s.support(asked, sign=sign, near=near)
         np.testing.assert_allclose(found.upper, plain.upper, rtol=2e-6, atol=2e-6)
         assert (found.upper >= plain.values - 1e-12).all() and (plain.upper >= found.values - 1e-12).all()
-    with pytest.raises(ls.ShapeError, match="near"):
-        s.support(asked, near=plain.maximisers[1:])
+    for bad in (plain.maximisers[1:], plain.maximisers[:, 1:], np.full_like(plain.maximisers, np.nan), "far"):
+        with pytest.raises(ls.LikesetError, match="near"):
+            s.support(asked, near=bad)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -264,7 +264,7 @@ class LikelihoodSet:
         return self._maximise(inside, outside).upper
 
     def _starts(self, near: Any, count: int) -> Array:
-        coordinates = self._basis.project(near)
+        coordinates = self._basis.project(near, "near")
         if len(coordinates) != count:
             raise ShapeError("near", near, f"has {len(coordinates)} rows", f"pass one parameter per row of X: {count}")
         return coordinates

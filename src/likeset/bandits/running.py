@@ -35,6 +35,10 @@ def score_lowers(current: Any, reward: Reward, rows: Array) -> Array:
     return np.asarray(current.lower(rows) if reward.increasing else -current.upper(rows))
 
 
+def _starts_near(current: Any) -> bool:
+    return bool(getattr(current, "starts_near", False))
+
+
 class RunningBounds:
     """Ceilings and floors of a table of arms that may grow, one slot per distinct arm.
 
@@ -46,6 +50,7 @@ class RunningBounds:
         self.solves = 0
         self.ceiling, self.floor = np.zeros(0), np.zeros(0)
         self._witness = np.zeros((0, witnesses.parameter_size(space)))
+        self._lowest = self._witness  # where the floor of an arm was attained last: only to start from
         self._sound = np.zeros(0, dtype=bool)
         self._slot_of: dict[bytes, int] = {}
         self._last_rows: Array | None = None
@@ -64,6 +69,7 @@ class RunningBounds:
             self.floor = np.append(self.floor, np.full(new, -np.inf))
             self._sound = np.append(self._sound, np.zeros(new, dtype=bool))
             self._witness = np.vstack([self._witness, np.zeros((new, self._witness.shape[1]))])
+            self._lowest = np.vstack([self._lowest, np.zeros((new, self._lowest.shape[1]))])
         self._last_rows, self._last_slots = rows, slots
         return slots
 
@@ -75,7 +81,7 @@ class RunningBounds:
         skipped, too. Where it saves time the solver starts from the witnesses, lazy or not.
         """
         slots = self.slots(rows)
-        remember = lazy or getattr(current, "starts_near", False)  # maximisers: as witnesses, or to start from
+        remember = lazy or _starts_near(current)  # maximisers: as witnesses, or to start from
         if not remember or not witnesses.can_witness(self.space, current):
             self.solves += len(rows)
             np.minimum.at(self.ceiling, slots, score_uppers(current, self.reward, rows))
@@ -126,13 +132,16 @@ class RunningBounds:
         asked = stale if floor_of is None else np.append(stale, floor_of)
         signs = np.full(len(asked), self.reward.sign)
         signs[len(stale) :] *= -1.0
-        near = {"near": self._witness[slots[asked]]} if witnesses.takes(current, "near") else {}
-        found = current.support(rows[asked], sign=signs, **near)
-        self.solves += len(asked)
         n, solved = len(stale), slots[stale]
+        starts = {}
+        if _starts_near(current):
+            starts["near"] = np.concatenate([self._witness[solved], self._lowest[slots[asked[n:]]]])
+        found = current.support(rows[asked], sign=signs, **starts)
+        self.solves += len(asked)
         np.minimum.at(self.ceiling, solved, found.upper[:n])
         if floor_of is not None:
             self.floor[slots[floor_of]] = max(self.floor[slots[floor_of]], -found.upper[n])
+            self._lowest[slots[floor_of]] = found.maximisers[n]
             self._refuse_crossing(slots[[floor_of]])
         finite = np.isfinite(self.ceiling[solved])
         if finite.any():
@@ -144,5 +153,6 @@ class RunningBounds:
 
     def _forget(self) -> None:
         self._slot_of = {}
-        self.ceiling, self.floor, self._witness = np.zeros(0), np.zeros(0), self._witness[:0]
+        self.ceiling, self.floor = np.zeros(0), np.zeros(0)
+        self._witness, self._lowest = self._witness[:0], self._lowest[:0]
         self._sound, self._last_rows = self._sound[:0], None

@@ -35,12 +35,7 @@ def can_witness(space: Any, current: Any) -> bool:
     """Whether parameters of this space can be evaluated at arms, and this set tells maximisers and log R."""
     if not parameter_size(space) or not all(hasattr(current, name) for name in ("support", "log_ratio")):
         return False
-    return takes(current, "sign")
-
-
-def takes(current: Any, option: str) -> bool:
-    """Whether the ``support`` of this set has that option."""
-    return option in inspect.signature(current.support).parameters
+    return "sign" in inspect.signature(current.support).parameters
 
 
 def values_at(space: Any, theta: Array, rows: Array) -> Array:

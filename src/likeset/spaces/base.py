@@ -51,8 +51,8 @@ class Basis(Protocol):
         """User's parameters, checked -> (coordinates (n, dimension), norms (n,))."""
         ...
 
-    def project(self, theta: Any) -> Array:
-        """The coordinates alone, where norms are not needed."""
+    def project(self, theta: Any, name: str = "theta") -> Array:
+        """The coordinates alone, where norms are not needed; ``name`` is what errors call theta."""
         ...
 
     def lift(self, coordinates: Array, outside: Array, x: Array) -> Array:

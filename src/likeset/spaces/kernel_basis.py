@@ -86,9 +86,9 @@ class RKHSBasis:
         values = self.space.values_on_domain(theta)
         return self._projected(values), self.space.norms(values)
 
-    def project(self, theta: Any) -> Array:
+    def project(self, theta: Any, name: str = "theta") -> Array:
         """The coordinates alone."""
-        return self._projected(self.space.values_on_domain(theta))
+        return self._projected(self.space.values_on_domain(theta, name))
 
     def lift(self, coordinates: Array, outside: Array, x: Array) -> Array:
         """Functions as values on the domain; without a domain, at the basis points and, last, at x itself."""

@@ -50,9 +50,9 @@ class LinearBasis:
         array = rows("theta", theta, self.vectors.shape[0])
         return array @ self.vectors, np.linalg.norm(array, axis=1)
 
-    def project(self, theta: Any) -> Array:
+    def project(self, theta: Any, name: str = "theta") -> Array:
         """The coordinates alone."""
-        return np.asarray(rows("theta", theta, self.vectors.shape[0]) @ self.vectors)
+        return np.asarray(rows(name, theta, self.vectors.shape[0]) @ self.vectors)
 
     def lift(self, coordinates: Array, outside: Array, x: Array) -> Array:
         """Q coordinates + outside * unit vector of x's part outside the span."""

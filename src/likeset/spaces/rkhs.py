@@ -155,13 +155,13 @@ class RKHS:
             return slice(None)
         return [self._places[p.tobytes()] for p in np.ascontiguousarray(points)]
 
-    def values_on_domain(self, values: Any) -> Array:
+    def values_on_domain(self, values: Any, name: str = "theta") -> Array:
         """Check function values on the domain; one row per function."""
         if self.domain is None:
             raise InvalidArgumentError(
                 "domain", None, "is needed to say what function values mean", "give RKHS(..., domain=points)"
             )
-        return rows("theta", np.reshape(values, (1, -1)) if np.ndim(values) == 1 else values, len(self.domain))
+        return rows(name, np.reshape(values, (1, -1)) if np.ndim(values) == 1 else values, len(self.domain))
 
     def norms(self, values: Array) -> Array:
         """|f|_k of every row of values on the domain; inf where no function of the space takes them."""
