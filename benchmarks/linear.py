@@ -1,7 +1,7 @@
 """Benchmark: windows in linear models, where one observation can tell much or little.
 
 Every run has arms and a truth of its own; joint set and windows (correlation 0.4, half of the error level for the joint
-window) meet the same. ``nats`` is what ``windows="auto"`` decides by: see :mod:`likeset.window_choice`.
+window) meet the same. ``difference`` is what ``windows="auto"`` decides by: see :mod:`likeset.window_choice`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rich.progress import Progress
 import likeset as ls
 from benchmarks.common import Report
 from benchmarks.windows import ALPHA
-from likeset.window_choice import MUCH, nats_apart
+from likeset.window_choice import difference
 
 CASES: tuple[tuple[int, Any, float], ...] = (
     (5, ls.Bernoulli(), 1.0),
@@ -42,7 +42,7 @@ COLUMNS = [
     ("d", "d", "d"),
     ("family", "family", ""),
     ("bound", "B", ".1f"),
-    ("nats", "nats", ".1f"),
+    ("difference", "difference", ".1f"),
     ("auto", "auto", ""),
     ("joint", "joint", ".1f"),
     ("windows", "windows", ".1f"),
@@ -70,14 +70,15 @@ def run(progress: Progress, quick: bool) -> Report:
         jobs = [(windowed, seed) for windowed in (False, True) for seed in range(seeds)]
         found = np.array(Parallel(n_jobs=2)(delayed(play)(case, *job, rounds) for job in jobs)).reshape(2, seeds)
         joint, windows = found
-        nats = nats_apart(case[1], 0.5 * case[2])
+        expecting = ls.ConfidenceSequence(case[1], ls.Linear(case[0], case[2]))
+        expecting.expect(np.eye(case[0]))
         report.records.append(
             {
                 "d": case[0],
                 "family": repr(case[1]),
                 "bound": case[2],
-                "nats": nats,
-                "auto": "windows" if nats >= MUCH else "joint",
+                "difference": difference(case[1], 0.5 * case[2]),
+                "auto": "joint" if expecting.windows is None else "windows",
                 "joint": float(joint.mean()),
                 "windows": float(windows.mean()),
                 "ratio": float(windows.mean() / joint.mean()),

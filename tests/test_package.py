@@ -24,6 +24,13 @@ def test_the_names_of_the_design_are_public():
     assert promised <= set(ls.__all__)
 
 
+@pytest.mark.parametrize("module", ["bandits", "checks", "errors", "families", "plots", "predictors", "spaces"])
+def test_modules_are_found_without_importing_them_by_name(module):
+    program = f"import likeset; print(likeset.{module}.__name__, {module!r} in likeset.__all__)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"likeset.{module}", "False"]
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         _ = ls.nothing_of_the_kind

@@ -15,7 +15,7 @@ import likeset as ls
 from likeset import support
 from likeset.support import window_dual
 from likeset.support.terms import Curve, PointTerms, WindowedSet
-from likeset.window_choice import nats_apart
+from likeset.window_choice import difference
 from reference import TIGHT, run, term_values
 
 GRID = np.linspace(0.0, 1.0, 24)
@@ -336,15 +336,27 @@ def test_linear_models_get_windows_where_one_observation_can_tell_much(family):
     assert chosen == [False, False, False, True, True]
 
 
-def test_nats_apart_are_those_of_closed_forms():
-    assert nats_apart(ls.Gaussian(0.5), 0.7) == pytest.approx(1.4**2 / (2 * 0.25), rel=1e-9)
-    assert nats_apart(ls.Laplace(0.3), 0.7) == pytest.approx(1.4 / 0.3 - 1 + np.exp(-1.4 / 0.3), rel=1e-6)
-    rate, other = np.exp(0.7), np.exp(-0.7)
-    assert nats_apart(ls.Poisson(), 0.7) == pytest.approx(1.4 * rate - rate + other, rel=1e-9)
+def test_differences_of_laws_are_those_of_closed_forms():
+    assert difference(ls.Gaussian(0.5), 0.7) == pytest.approx(1.4**2 / (2 * 0.25), rel=1e-9)
+    assert difference(ls.Laplace(0.3), 0.7) == pytest.approx(4 * (0.7 / 0.3 - np.log1p(0.7 / 0.3)), rel=1e-6)
+    assert difference(ls.Poisson(), 0.7) == pytest.approx(2 * (np.exp(0.35) - np.exp(-0.35)) ** 2, rel=1e-9)
     p = 1 / (1 + np.exp(-0.7))
-    assert nats_apart(ls.Bernoulli(), 0.7) == pytest.approx((2 * p - 1) * 0.7, rel=1e-9)
-    # -log p = e^z T - z with T = t^p, and E[T | z] = e^-z: exponential laws with rates e^z
-    assert nats_apart(ls.Weibull(2.0), 0.7) == pytest.approx(1.4 + np.exp(-1.4) - 1, rel=1e-6)
+    assert difference(ls.Bernoulli(), 0.7) == pytest.approx(-4 * np.log(2 * np.sqrt(p * (1 - p))), rel=1e-9)
+    for family in (ls.Exponential(), ls.Weibull(2.0), ls.LogWeibull(2.0)):  # T = t^p is exponential with rate e^z
+        assert difference(family, 0.7) == pytest.approx(4 * np.log(np.cosh(0.7)), rel=1e-6)
+
+
+def test_automatic_windows_where_numbers_overflow():
+    for family in (*AUTOMATIC, ls.Gaussian(1e-3), ls.Binomial(50)):
+        for bound in (1e15, 1e99):
+            sequence = ls.ConfidenceSequence(family, ls.Linear(3, bound))
+            sequence.expect(np.eye(3))
+            assert isinstance(sequence.windows, ls.Windows)
+
+
+def test_families_of_the_users_own_keep_the_joint_set():
+    family = ls.CustomFamily(lambda y, z: 0.5 * (y - z) ** 2 + 0.5 * np.log(2 * np.pi), convex=True)
+    assert ls.ConfidenceSequence(family, ls.RKHS(RBF(0.12), 2.0, domain=GRID)).windows is None
 
 
 def test_covering_centres_cover():

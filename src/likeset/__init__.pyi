@@ -1,4 +1,11 @@
+from . import bandits as bandits
+from . import checks as checks
 from . import comparison as comparison
+from . import errors as errors
+from . import families as families
+from . import plots as plots
+from . import predictors as predictors
+from . import spaces as spaces
 from . import theory as theory
 from .bandits import UCB as UCB
 from .bandits import Certificate as Certificate

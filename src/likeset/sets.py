@@ -30,7 +30,7 @@ from likeset.spaces.base import Basis, Space
 from likeset.spaces.linear import Linear
 from likeset.support import Ellipsoid, PreparedSet, is_quadratic
 from likeset.support.evaluate import log_sum_exp, reweighted, term_values, window_exponents
-from likeset.support.terms import Array, LevelSet, Solution, StartsNear, Terms, WindowedSet, WindowTable
+from likeset.support.terms import Array, CurveTerms, LevelSet, Solution, StartsNear, Terms, WindowedSet, WindowTable
 from likeset.support.threads import SingleThreadedBlas
 
 _ROUNDING = 64 * np.finfo(np.float64).eps
@@ -174,7 +174,8 @@ class LikelihoodSet:
         the building block of mixtures of sets. ``level`` defaults to log(1/alpha).
 
         ``near``, one parameter per row of X: where to start, such as the maximisers over the set before the latest
-        observation. Any will do; good ones make window mixtures several times faster.
+        observation. Any will do; good ones make window mixtures several times faster (``starts_near``). For linear
+        spaces and finite domains, where maximisers are parameters.
         """
         x = self.space.covariates(X, "X")
         plain = covariate_weights is None and level is None
@@ -189,8 +190,8 @@ class LikelihoodSet:
 
     @property
     def starts_near(self) -> bool:
-        """Whether ``support`` gains from starting points: is this a window mixture?"""
-        return self._windows is not None
+        """Whether ``support`` gains from starting points: is this a window mixture solved by Newton's method?"""
+        return self._windows is not None and isinstance(self._terms, CurveTerms) and np.isfinite(self.space.bound)
 
     def upper_gradient(self, X: Any) -> tuple[Array, Array]:
         """``upper`` and its gradient in x, one row per row of X, by the envelope theorem.
@@ -264,6 +265,10 @@ class LikelihoodSet:
         return self._maximise(inside, outside).upper
 
     def _starts(self, near: Any, count: int) -> Array:
+        if getattr(self.space, "domain", ...) is None:
+            raise InvalidArgumentError(
+                "near", near, "cannot be located in a function space without a domain", "leave near out"
+            )
         coordinates = self._basis.project(near, "near")
         if len(coordinates) != count:
             raise ShapeError("near", near, f"has {len(coordinates)} rows", f"pass one parameter per row of X: {count}")

@@ -26,6 +26,8 @@ def eigen(H: Array) -> tuple[Array, Array]:
     scale = 0.0
     for i in range(n):
         for j in range(n):
+            if not np.isfinite(H[i, j]):
+                return np.full(n, np.nan), identity(n)
             scale = max(scale, abs(H[i, j]))
     if scale == 0.0:
         return np.zeros(n), identity(n)
