@@ -355,8 +355,8 @@ def test_automatic_windows_where_numbers_overflow():
 
 
 def test_families_of_the_users_own_keep_the_joint_set():
-    family = ls.CustomFamily(lambda y, z: 0.5 * (y - z) ** 2 + 0.5 * np.log(2 * np.pi), convex=True)
-    assert ls.ConfidenceSequence(family, ls.RKHS(RBF(0.12), 2.0, domain=GRID)).windows is None
+    gaussian = ls.CustomFamily(lambda y, z: 0.5 * (y - z) ** 2 + 0.5 * np.log(2 * np.pi), support="real", convex=True)
+    assert ls.ConfidenceSequence(gaussian, ls.RKHS(RBF(0.12), 2.0, domain=GRID)).windows is None
 
 
 def test_covering_centres_cover():
