@@ -25,7 +25,7 @@ import numpy as np
 from numba import njit
 
 from likeset.support.certificate import certificate
-from likeset.support.dense import compiled
+from likeset.support.dense import compiled, dot
 from likeset.support.leading import NEGLIGIBLE
 from likeset.support.rays import SLIVER
 from likeset.support.steps import active_multipliers
@@ -76,12 +76,10 @@ def solve_factored(L: Array, rest: Array, x: Array) -> None:
 
 
 @compiled
-def inner_product(x: Array, y: Array) -> float:
-    """x'y."""
-    total = 0.0
-    for j in range(x.shape[0]):
-        total += x[j] * y[j]
-    return total
+def multiply(X: Array, x: Array, out: Array) -> None:
+    """out = X x."""
+    for b in range(X.shape[0]):
+        out[b] = dot(X[b], x)
 
 
 @compiled
@@ -129,15 +127,15 @@ def follow_both_boundaries(
     """
     K, d = c.X.shape
     at = workspace(K, c.log_voices.shape[0])
-    gg, ga, gq, qa, qq = inner_product(g, to_g), inner_product(g, p), inner_product(g, to_q), 0.0, 0.0
+    gg, ga, gq, qa, qq = dot(g, to_g), dot(g, p), dot(g, to_q), 0.0, 0.0
     for j in range(d):
         q = c.theta_c[j] + delta[j]
         qa += q * p[j]
         qq += q * to_q[j]
     new_u, gu, qu = np.empty(K), np.empty(K), np.empty(K)
     for b in range(K):
-        new_u[b] = u[b] + inner_product(c.X[b], p)
-        gu[b], qu[b] = inner_product(c.X[b], to_g), inner_product(c.X[b], to_q)
+        new_u[b] = u[b] + dot(c.X[b], p)
+        gu[b], qu[b] = dot(c.X[b], to_g), dot(c.X[b], to_q)
     alpha, beta = 0.0, 0.0
     room_g, room_q = slacks
     for correction in range(CORRECTIONS + 1):
@@ -152,7 +150,7 @@ def follow_both_boundaries(
         if not rise < math.inf:
             break
         room_g = c.e - rise + ga - alpha * gg - beta * gq
-        room_q = slacks[1] - 0.5 * inner_product(p, p)
+        room_q = slacks[1] - 0.5 * dot(p, p)
     return new_u
 
 
@@ -162,16 +160,15 @@ def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, bes
     K, d = c.X.shape
     at, trial_at = workspace(K, c.log_voices.shape[0]), workspace(K, c.log_voices.shape[0])
     delta, u = start.copy(), np.empty(K)
-    for b in range(K):
-        u[b] = inner_product(c.X[b], delta)
+    multiply(c.X, delta, u)
     rise = stretch(c, delta, u, SLIVER, at)
     g, p, to_g, to_q, trial = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
-    value = inner_product(a, delta)
+    value = dot(a, delta)
     upper, damping = math.inf, 0.0
-    rounding = ROUNDING * math.sqrt(inner_product(c.theta_c, c.theta_c))
+    rounding = ROUNDING * math.sqrt(dot(c.theta_c, c.theta_c))
     for _ in range(MAX_ITERATIONS):
         gradient_of(c, at, g)
-        h = c.e - rise + inner_product(g, delta)
+        h = c.e - rise + dot(g, delta)
         bound, lam, mu = certificate(a, g, h, c.theta_c, c.e2, c.radius)
         upper = min(upper, bound)
         if upper - value <= max(tolerance * upper, rounding):
@@ -195,7 +192,7 @@ def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, bes
             for j in range(d):
                 trial[j] = delta[j] + p[j]
             new_rise = stretch(c, trial, trial_u, SLIVER, trial_at)
-            new_value = inner_product(a, trial)
+            new_value = dot(a, trial)
             improved = new_value > value
             relaxed = 0.1 * damping if damping > 1e-2 else 0.0
             damping = relaxed if improved else max(0.3, 5.0 * damping)
@@ -222,7 +219,7 @@ def maximise_directions(
     for i in range(n):
         known = -math.inf
         for m in range(i):
-            value = inner_product(A[i], points[m])
+            value = dot(A[i], points[m])
             if value > known:
                 known = value
                 start[:] = points[m]
@@ -230,10 +227,9 @@ def maximise_directions(
         for k in range(first, len(KAPPAS)):
             for j in range(d):
                 guess[j] = near[i, j] if k < 0 else A[i, j] / (KAPPAS[k] * curvatures[j] + spring)
-            for b in range(K):
-                u[b] = inner_product(c.X[b], guess)
+            multiply(c.X, guess, u)
             stretch(c, guess, u, ROUGH, at)
-            value = inner_product(A[i], guess)
+            value = dot(A[i], guess)
             if value > known:
                 known = value
                 start[:] = guess
