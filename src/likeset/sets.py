@@ -29,9 +29,10 @@ from likeset.peaks import Peak, maximise_upper
 from likeset.spaces.base import Basis, Space
 from likeset.spaces.linear import Linear
 from likeset.support import Ellipsoid, PreparedSet, is_quadratic
-from likeset.support.evaluate import log_sum_exp, reweighted, term_values, window_exponents
+from likeset.support.evaluate import log_sum_exp, reweighted, term_values
 from likeset.support.terms import Array, CurveTerms, LevelSet, Solution, StartsNear, Terms, WindowedSet, WindowTable
 from likeset.support.threads import SingleThreadedBlas
+from likeset.support.window_table import window_exponents
 
 _ROUNDING = 64 * np.finfo(np.float64).eps
 _GRADIENT_STEP = 1e-5
@@ -90,7 +91,8 @@ class LikelihoodSet:
 
     def log_ratio(self, theta: Any) -> Any:
         """log R(theta): the evidence against theta, in nats. One number, or one per row of theta."""
-        contributions = self.log_ratio_by_covariate(theta)
+        with SingleThreadedBlas():
+            contributions = self.log_ratio_by_covariate(theta)
         if self._windows is None:
             return _like(theta, contributions.sum(axis=1))
         return _like(theta, log_sum_exp(window_exponents(self._windows, contributions)))
@@ -101,8 +103,9 @@ class LikelihoodSet:
 
     def contains(self, theta: Any) -> Any:
         """Whether |theta| <= bound and log R(theta) <= log(1/alpha), up to rounding. One bool, or one per row."""
-        inside, norms = self._basis.parameters(theta)
-        losses = self._losses(inside)
+        with SingleThreadedBlas():
+            inside, norms = self._basis.parameters(theta)
+            losses = self._losses(inside)
         # Gains and losses cancel: the rounding of their sum is that of the numbers it was made from.
         if self._windows is None:
             slack = 4 * _ROUNDING * (np.abs(losses).sum(axis=1) + np.abs(self._gains).sum())

@@ -50,7 +50,7 @@ class RunningBounds:
         self.solves = 0
         self.ceiling, self.floor = np.zeros(0), np.zeros(0)
         self._witness = np.zeros((0, witnesses.parameter_size(space)))
-        self._lowest = self._witness  # where the floor of an arm was attained last: only to start from
+        self._highest, self._lowest = self._witness, self._witness  # where bounds were attained last: to start from
         self._sound = np.zeros(0, dtype=bool)
         self._slot_of: dict[bytes, int] = {}
         self._last_rows: Array | None = None
@@ -68,8 +68,9 @@ class RunningBounds:
             self.ceiling = np.append(self.ceiling, np.full(new, np.inf))
             self.floor = np.append(self.floor, np.full(new, -np.inf))
             self._sound = np.append(self._sound, np.zeros(new, dtype=bool))
-            self._witness = np.vstack([self._witness, np.zeros((new, self._witness.shape[1]))])
-            self._lowest = np.vstack([self._lowest, np.zeros((new, self._lowest.shape[1]))])
+            blank = np.zeros((new, self._witness.shape[1]))
+            self._witness = np.vstack([self._witness, blank])
+            self._highest, self._lowest = np.vstack([self._highest, blank]), np.vstack([self._lowest, blank])
         self._last_rows, self._last_slots = rows, slots
         return slots
 
@@ -78,10 +79,10 @@ class RunningBounds:
 
         ``lazy`` skips arms whose witness is still plausible. ``floor_of``, for a table that stays the same, names an
         arm whose floor is raised as well; then arms with a ceiling below any floor, which can never win again, are
-        skipped, too. Where it saves time the solver starts from the witnesses, lazy or not.
+        skipped, too. Where it saves time the solver starts from the maximisers of the round before, lazy or not.
         """
         slots = self.slots(rows)
-        remember = lazy or _starts_near(current)  # maximisers: as witnesses, or to start from
+        remember = lazy or _starts_near(current)  # maximisers: for witnesses, or to start from
         if not remember or not witnesses.can_witness(self.space, current):
             self.solves += len(rows)
             np.minimum.at(self.ceiling, slots, score_uppers(current, self.reward, rows))
@@ -99,7 +100,10 @@ class RunningBounds:
             alive = witnesses.survivors(current, self.alpha, kept)
             stale[known], plausible = ~alive, kept[alive]
         if stale.any():
-            self._solve(current, rows, slots, np.flatnonzero(stale), plausible, floor_of)
+            solved = np.flatnonzero(stale)
+            maximisers = self._solve(current, rows, slots, solved, floor_of)
+            if lazy:
+                self._place(rows, slots, solved, np.concatenate([plausible, maximisers]))
         return np.asarray(self.ceiling[slots])
 
     def floors(self, current: Any, rows: Array, which: Any = slice(None)) -> Array:
@@ -125,34 +129,37 @@ class RunningBounds:
         if (low > high + 4 * tie_width(np.concatenate([low, high]))).any():
             raise EmptySetError(self.alpha)
 
-    def _solve(
-        self, current: Any, rows: Array, slots: Slots, stale: Slots, plausible: Array, floor_of: int | None
-    ) -> None:
-        """Ceilings and witnesses of the stale rows, and the floor of one, in one call of the solver."""
+    def _solve(self, current: Any, rows: Array, slots: Slots, stale: Slots, floor_of: int | None) -> Array:
+        """Ceilings of the stale rows, and the floor of one, in one call of the solver; returns the maximisers."""
         asked = stale if floor_of is None else np.append(stale, floor_of)
         signs = np.full(len(asked), self.reward.sign)
         signs[len(stale) :] *= -1.0
         n, solved = len(stale), slots[stale]
         starts = {}
         if _starts_near(current):
-            starts["near"] = np.concatenate([self._witness[solved], self._lowest[slots[asked[n:]]]])
+            starts["near"] = np.concatenate([self._highest[solved], self._lowest[slots[asked[n:]]]])
         found = current.support(rows[asked], sign=signs, **starts)
         self.solves += len(asked)
         np.minimum.at(self.ceiling, solved, found.upper[:n])
+        self._highest[solved] = found.maximisers[:n]
         if floor_of is not None:
             self.floor[slots[floor_of]] = max(self.floor[slots[floor_of]], -found.upper[n])
             self._lowest[slots[floor_of]] = found.maximisers[n]
             self._refuse_crossing(slots[[floor_of]])
-        finite = np.isfinite(self.ceiling[solved])
-        if finite.any():
-            solved = solved[finite]
-            inside = np.concatenate([plausible, found.maximisers[:n][finite]])
+        return np.asarray(found.maximisers[:n])
+
+    def _place(self, rows: Array, slots: Slots, stale: Slots, inside: Array) -> None:
+        """New witnesses of the rows just solved for, whose maximisers are the last of the points ``inside``."""
+        solved = slots[stale]
+        if np.isfinite(self.ceiling[solved]).all():
             self._witness[solved], self._sound[solved] = witnesses.place_witnesses(
-                self.space, self.reward.sign, rows[stale][finite], inside, self.ceiling[solved]
+                self.space, self.reward.sign, rows[stale], inside, self.ceiling[solved]
             )
+        else:
+            self._sound[solved] = False
 
     def _forget(self) -> None:
         self._slot_of = {}
         self.ceiling, self.floor = np.zeros(0), np.zeros(0)
-        self._witness, self._lowest = self._witness[:0], self._lowest[:0]
+        self._witness, self._highest, self._lowest = self._witness[:0], self._highest[:0], self._lowest[:0]
         self._sound, self._last_rows = self._sound[:0], None

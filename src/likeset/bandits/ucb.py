@@ -15,6 +15,7 @@ from likeset.bandits.ties import highest
 from likeset.errors import InvalidArgumentError
 from likeset.families import Gaussian
 from likeset.sequence import ConfidenceSequence
+from likeset.support.threads import SingleThreadedBlas
 
 
 class UCB:
@@ -105,7 +106,8 @@ class UCB:
                 raise InvalidArgumentError("arms", arms, "cannot be offered beside a box", "leave arms or bounds out")
             return most_optimistic(self.seq.set, self.reward, self.box, self._search)
         rows = self.arms.offer(arms)
-        self._last = highest(self._scores(rows), self._rng)
+        with SingleThreadedBlas():
+            self._last = highest(self._scores(rows), self._rng)
         return self._last
 
     def tell(self, arm: Any, y: Any) -> None:

@@ -12,6 +12,8 @@ earlier one, which is why most witnesses survive most rounds.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Hashable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,16 +37,19 @@ def can_witness(space: Any, current: Any) -> bool:
     """Whether parameters of this space can be evaluated at arms, and this set tells maximisers and log R."""
     if not parameter_size(space) or not all(hasattr(current, name) for name in ("support", "log_ratio")):
         return False
-    return "sign" in inspect.signature(current.support).parameters
+    return _takes_signs(type(current))
+
+
+@cache
+def _takes_signs(kind: Hashable) -> bool:
+    return "sign" in inspect.signature(kind.support).parameters  # type: ignore[attr-defined]
 
 
 def values_at(space: Any, theta: Array, rows: Array) -> Array:
     """z of parameter i at row i."""
     if isinstance(space, Linear):
         return np.einsum("ij,ij->i", theta, rows)
-    places = space.places(rows)
-    numbers = np.arange(len(rows)) if isinstance(places, slice) else np.asarray(places)
-    return theta[np.arange(len(rows)), numbers]
+    return np.asarray(theta[np.arange(len(rows)), space.places(rows)])
 
 
 def survivors(current: Any, alpha: float, witnesses: Array) -> NDArray[np.bool_]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from likeset.families.base import Array, Family
 from likeset.spaces.base import Embedded, Space
+from likeset.support.evaluate import log_sum_exp
 
 
 @runtime_checkable
@@ -109,21 +110,6 @@ class Blend:
     def log_density(self, y: Array) -> Array:
         """log sum_j pi_j q_j(y)."""
         return log_sum_exp(self.log_shares + self.log_densities(y))
-
-
-_FEW = 8  # summands up to which adding them one by one is faster
-
-
-def log_sum_exp(values: Array) -> Array:
-    """log sum exp over the last axis, also where every entry is -inf."""
-    if values.shape[-1] <= _FEW:
-        added: Array = np.logaddexp.reduce(values, axis=-1)
-        return added
-    top = np.max(values, axis=-1, keepdims=True)
-    safe = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        result: Array = np.log(np.sum(np.exp(values - safe), axis=-1)) + safe[..., 0]
-    return result
 
 
 def updated_shares(log_shares: Array, log_densities: Array) -> Array:

@@ -20,11 +20,12 @@ from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, CurveFamily, Family
 from likeset.families.gaussian import Gaussian
 from likeset.families.laplace import Laplace
-from likeset.predictors.base import log_sum_exp, updated_shares
+from likeset.predictors.base import updated_shares
 from likeset.predictors.posterior import ExactPosterior, FittedPosterior, GenericPosterior, LaplacePosterior
 from likeset.predictors.predictive import Predictive, predictive
 from likeset.predictors.variational import VariationalPosterior
 from likeset.spaces.base import Embedded, Space
+from likeset.support.evaluate import log_sum_exp
 
 DEFAULT_GRID = (1.0, 4.0, 16.0, 64.0, 256.0)
 UNBOUNDED_SCALE = 10.0  # stands in for B in the default precisions when the space has no bound

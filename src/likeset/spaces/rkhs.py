@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likeset.arguments import positive, positive_integer, real_array, rows
 from likeset.errors import InvalidArgumentError, ShapeError
@@ -135,6 +136,8 @@ class RKHS:
         table = SharedRows(max(16, n), self.dim, len(self._places))
         table.points[:n], table.factor[:n, :n], table.filled = state["points"], state["factor"], n
         table.on_domain[:, :n] = state["on_domain"]
+        if self.domain is not None:
+            table.places[:n] = self.places(table.points[:n])
         return RKHSBasis(self, table, n)
 
     def gram(self, x: Array, y: Array) -> Array:
@@ -149,11 +152,11 @@ class RKHS:
             return np.asarray(self.kernel.diag(x), dtype=np.float64)
         return np.array([self.gram(x[i : i + 1], x[i : i + 1])[0, 0] for i in range(len(x))])
 
-    def places(self, points: Array) -> list[int] | slice:
-        """Numbers of domain points, to index arrays with."""
+    def places(self, points: Array) -> NDArray[np.intp]:
+        """Numbers of domain points."""
         if self._is_domain(points):
-            return slice(None)
-        return [self._places[p.tobytes()] for p in np.ascontiguousarray(points)]
+            return np.arange(len(points))
+        return np.array([self._places[p.tobytes()] for p in np.ascontiguousarray(points)], dtype=np.intp)
 
     def values_on_domain(self, values: Any, name: str = "theta") -> Array:
         """Check function values on the domain; one row per function."""
@@ -166,11 +169,10 @@ class RKHS:
     def norms(self, values: Array) -> Array:
         """|f|_k of every row of values on the domain; inf where no function of the space takes them."""
         eigenvalues, vectors = self._domain_spectrum()
-        projected = values @ vectors
-        kept = eigenvalues > 0
-        squared = np.sum(projected[:, kept] ** 2 / eigenvalues[kept], axis=1)
-        rest = np.linalg.norm(projected[:, ~kept], axis=1)
-        return np.where(rest <= 1e-6 * np.linalg.norm(values, axis=1), np.sqrt(squared), np.inf)
+        squares = (values @ vectors) ** 2
+        inverse = np.divide(1.0, eigenvalues, out=np.zeros_like(eigenvalues), where=eigenvalues > 0)
+        outside = squares @ (eigenvalues == 0)
+        return np.where(outside <= 1e-12 * squares.sum(axis=1), np.sqrt(squares @ inverse), np.inf)
 
     def norm(self, values: Any) -> NormReport:
         """The RKHS norm of a function from its values on the domain: is the bound B large enough?

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from likeset.support.terms import Array, CallableTerms, Curve, CurveTerms, PointTerms, Terms, WindowTable
+from likeset.support.terms import Array, CallableTerms, Curve, CurveTerms, PointTerms, Terms
+
+_FEW = 8  # summands up to which adding them one by one is faster
 
 
 def curve_heights(curve: Curve, Z: Array) -> Array:
@@ -61,22 +63,11 @@ def reweighted(terms: Terms, weights: Array, keep: NDArray[np.bool_] | None = No
     return CallableTerms(scaled)
 
 
-def window_exponents(windows: WindowTable, contributions: Array) -> Array:
-    """log pi_k + sum_{b in W_k} contributions[..., b], shape (..., number of windows)."""
-    sums = np.zeros((len(windows.log_shares), *contributions.shape[:-1]))
-    first, after = windows.starts[:-1], windows.starts[1:]
-    held = after > first  # a window without covariates adds up to zero
-    if held.any():
-        by_window = np.moveaxis(contributions, -1, 0)[windows.members]
-        sums[held] = np.add.reduceat(by_window, first[held], axis=0)
-    return windows.log_shares + np.moveaxis(sums, 0, -1)
-
-
-def covariate_pulls(windows: WindowTable, voices: Array, count: int) -> Array:
-    """w_b = sum of voices[k] over the windows k that hold covariate b, for b < count."""
-    return np.bincount(windows.members, voices[windows.owners], minlength=count).astype(np.float64)
-
-
 def log_sum_exp(exponents: Array) -> Array:
-    """log sum_k exp(exponents[..., k]), without overflow; -inf for no exponents at all."""
-    return np.logaddexp.reduce(exponents, axis=-1)
+    """log sum_k exp(exponents[..., k]), without overflow; -inf for no exponents at all, or where all are -inf."""
+    if exponents.shape[-1] <= _FEW:
+        return np.logaddexp.reduce(exponents, axis=-1)
+    top = np.max(exponents, axis=-1, keepdims=True)
+    safe = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.sum(np.exp(exponents - safe), axis=-1)) + safe[..., 0])

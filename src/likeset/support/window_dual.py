@@ -22,8 +22,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likeset.support.evaluate import covariate_pulls, log_sum_exp, reweighted, term_values, window_exponents
+from likeset.support.evaluate import log_sum_exp, reweighted, term_values
 from likeset.support.terms import Array, LevelSet, PreparedSet, Solution, WindowedSet
+from likeset.support.window_table import covariate_pulls, window_exponents
 
 MAX_STEPS = 40
 HALVINGS = 12

@@ -18,12 +18,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from likeset.support.curves import evaluate_terms
-from likeset.support.evaluate import covariate_pulls, log_sum_exp, window_exponents
+from likeset.support.evaluate import log_sum_exp
 from likeset.support.newton import Evaluation, minimise_convex, minimise_over_ball
 from likeset.support.phase_one import EPS
 from likeset.support.terms import Array, Curve, CurveTerms, Solution, WindowedSet
 from likeset.support.window_newton import maximise_directions
 from likeset.support.window_sums import Centred, hessian_factor, workspace
+from likeset.support.window_table import covariate_pulls, window_exponents
 
 ROOMY = 1.0  # nats below the level that make the minimiser of all terms a good centre
 CENTRAL = 0.5  # share of the radius beyond which a centre is drawn towards zero
@@ -110,9 +111,8 @@ def phi_and_error(target: WindowedSet, theta: Array) -> tuple[float, float]:
     size = np.abs(heights) + np.abs(target.gains)
     if isinstance(target.terms, CurveTerms):
         size = size + 2.0 * np.abs(target.terms.s * z)
-    largest = float(window_exponents(target.windows, size).max(initial=0.0))
-    value = float(log_sum_exp(window_exponents(target.windows, target.gains + heights)))
-    return value, 64 * EPS * (largest + abs(target.level) + 1.0)
+    exponents, sizes = window_exponents(target.windows, np.stack([target.gains + heights, size]))
+    return float(log_sum_exp(exponents)), 64 * EPS * (float(sizes.max(initial=0.0)) + abs(target.level) + 1.0)
 
 
 def evaluate(target: WindowedSet, theta: Array) -> Evaluation:

@@ -33,19 +33,10 @@ from likeset.support.rays import (
     next_trial,
 )
 from likeset.support.terms import Array, IntArray
+from likeset.support.window_table import sum_windows
 
 SILENT = 1e-17  # voices below this change no sum of doubles
 QUIET = 1e-7  # smaller voices, and covariates with a smaller share, are left out of the Hessian (it only steers steps)
-
-
-@njit(cache=True, error_model="numpy")
-def sum_windows(starts: IntArray, members: IntArray, values: Array, out: Array) -> None:
-    """out[k] = sum of values[b] over the covariates b of window k, members[starts[k] : starts[k + 1]]."""
-    for k in range(starts.shape[0] - 1):
-        total = 0.0
-        for i in range(starts[k], starts[k + 1]):
-            total += values[members[i]]
-        out[k] = total
 
 
 @njit(cache=True, error_model="numpy")
