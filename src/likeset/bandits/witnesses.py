@@ -12,7 +12,6 @@ earlier one, which is why most witnesses survive most rounds.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Hashable
 from functools import cache
 from typing import Any
 
@@ -37,12 +36,13 @@ def can_witness(space: Any, current: Any) -> bool:
     """Whether parameters of this space can be evaluated at arms, and this set tells maximisers and log R."""
     if not parameter_size(space) or not all(hasattr(current, name) for name in ("support", "log_ratio")):
         return False
-    return _takes_signs(type(current))
+    kind: Any = type(current)
+    return _takes_signs(kind)
 
 
 @cache
-def _takes_signs(kind: Hashable) -> bool:
-    return "sign" in inspect.signature(kind.support).parameters  # type: ignore[attr-defined]
+def _takes_signs(kind: Any) -> bool:
+    return "sign" in inspect.signature(kind.support).parameters
 
 
 def values_at(space: Any, theta: Array, rows: Array) -> Array:
