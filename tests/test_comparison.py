@@ -161,6 +161,54 @@ def test_ay_in_one_dimension_is_the_normal_mixture_boundary():
     assert np.isclose(without_bias * V * sigma**2, boundary, rtol=1e-8)
 
 
+def test_self_normalised_in_one_dimension_is_the_normal_mixture_boundary():
+    sigma, spread, alpha, n = 0.7, 1.1, 0.05, 37
+    y = np.random.default_rng(0).normal(0.2, sigma, n)
+    one = ls.comparison.SelfNormalised(ls.Linear(1, 50.0), alpha, sigma, spread)
+    one.update(np.full((n, 1), 3.0), y)
+    low, high = one.set.interval([[3.0]])
+    v, r = n * sigma**2, sigma**4 / spread**2
+    boundary = np.sqrt((v + r) * np.log((v + r) / (r * alpha**2)))  # of |sum (y - mean)|, whatever the scale of x
+    np.testing.assert_allclose([low[0], high[0]], y.mean() + np.array([-1, 1]) * boundary / n, rtol=1e-6)
+
+
+def test_self_normalised_ratio_is_an_average_of_likelihood_ratios_and_a_martingale():
+    sigma, spread, theta = 0.5, 0.8, 0.4
+    x, y = np.array([1.0, -0.7, 0.8]), np.array([0.1, 0.3, 1.2])
+    node = np.linspace(-20, 20, 801)  # an even grid integrates Gaussian bells to rounding
+    weight = np.exp(-(node**2) / 2)
+
+    def density(outcome, covariate, at):
+        return np.exp(-((outcome - covariate * at) ** 2) / (2 * sigma**2)) / (sigma * np.sqrt(2 * np.pi))
+
+    def ratio(outcomes):
+        one = ls.comparison.SelfNormalised(ls.Linear(1, 3.0), ALPHA, sigma, spread)
+        one.update(x[: len(outcomes), None], outcomes)
+        return np.exp(one.set.log_ratio([theta]))
+
+    shifted = theta + spread * node  # |x_1| = 1, so that delta ~ N(0, spread^2)
+    products = np.prod([density(b, a, shifted) / density(b, a, theta) for a, b in zip(x, y, strict=True)], axis=0)
+    assert np.isclose(ratio(y), products @ weight / weight.sum(), rtol=1e-9)
+    # One step at the truth: the expected ratio after the next outcome is the ratio before it.
+    step = np.array([ratio(np.append(y[:2], x[2] * theta + sigma * z)) for z in node])
+    assert np.isclose(step @ weight / weight.sum(), ratio(y[:2]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("space", [PLANE, LINE], ids=["plane", "line"])
+def test_ay_holds_the_self_normalised_set(space):
+    sigma = 0.3
+    X, _, y = problem(ls.Gaussian(sigma), space, 40, seed=21)
+    queries = ARMS if space is PLANE else space.domain
+    for spread in (0.1, 0.6, 3.0):
+        inner = ls.comparison.SelfNormalised(space, ALPHA, sigma, spread)
+        first = np.asarray(space.start().including(space.covariates(X[:1])[0]).coordinates(space.covariates(X[:1]))[0])
+        outer = ls.comparison.AbbasiYadkori(space, ALPHA, sigma, float((first**2).sum()) / spread**2)
+        inner.update(X, y)
+        outer.update(X, y)
+        assert (inner.set.upper(queries) <= outer.set.upper(queries) + 1e-9).all()
+        assert (inner.set.lower(queries) >= outer.set.lower(queries) - 1e-9).all()
+
+
 @pytest.mark.parametrize("space", [PLANE, LINE], ids=["plane", "line"])
 def test_prior_posterior_ratio_and_its_relatives_are_the_gaussian_mixture_set(space):
     family, penalty = ls.Gaussian(0.3), 0.7

@@ -26,6 +26,7 @@ from likeset.comparison.mutny_krause import MutnyKrause
 from likeset.comparison.neiswanger_ramdas import NeiswangerRamdas
 from likeset.comparison.pseudo_maximisation import SubExponentialConstants, choose_constants
 from likeset.comparison.regret_glm import RegretGLM
+from likeset.comparison.self_normalised import SelfNormalised
 from likeset.comparison.sequential_mixing import SequentialMixing
 from likeset.comparison.sub_exponential import SubExponential
 from likeset.comparison.unified_glm import UnifiedGLM
@@ -38,6 +39,7 @@ COMPARISONS: tuple[type[Comparison], ...] = (
     AbbasiYadkori,
     Heuristic,
     NeiswangerRamdas,
+    SelfNormalised,
     SubExponential,
     LaplaceApproximation,
     MutnyKrause,
@@ -79,6 +81,7 @@ __all__ = [
     "MutnyKrause",
     "NeiswangerRamdas",
     "RegretGLM",
+    "SelfNormalised",
     "SequentialMixing",
     "Snapshot",
     "SubExponential",

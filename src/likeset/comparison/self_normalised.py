@@ -1,0 +1,76 @@
+"""The self-normalised set: departures from theta itself, not from a prior guess, make up the alternatives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likeset.arguments import positive
+from likeset.comparison.least_squares import LeastSquaresSet
+from likeset.comparison.likelihood import LevelSnapshot
+from likeset.families.base import Array
+from likeset.spaces.base import Embedded, Space
+from likeset.support.terms import Curve, CurveTerms
+from likeset.support.threads import SingleThreadedBlas
+
+
+class SelfNormalised(LeastSquaresSet):
+    r"""Parameters whose residuals are not too long, measured by what the noise alone would do.
+
+        V = sum x x'/sigma^2,     S(theta) = sum x (y - x'theta) / sigma^2
+        C = { theta in Theta :  |S(theta)|^2_{(V + lambda I)^-1} / 2  -  log det(I + V/lambda) / 2  <=  log(1/alpha) }
+
+    The left side is the log of the average of L(theta + delta) / L(theta) over delta ~ N(0, I/lambda): a mixture of
+    likelihood ratios whose alternatives lie around the parameter under test, wherever that is. A numerator that has to
+    find theta* first pays for B/sigma in every direction; this one pays for the length of delta only, which can be a
+    few sigma. The price is that delta has to be of the right size, and that it works for Gaussian noise only: elsewhere
+    such a set is not convex. It is the inequality behind AY 2011, used as it stands: that set follows from this one by
+    the triangle inequality, and holds its intersection with Theta for the same lambda.
+
+    Assumes y = x'theta + noise, sigma-sub-Gaussian given the past, and theta* in Theta. Cut with Theta.
+
+    sigma    sub-Gaussian constant of the noise
+    spread   size of the departures x'delta to look for, in units of y: lambda = |x_1|^2 / spread^2, where x_1 is the
+             first covariate, known before any outcome; 2 sigma by default
+
+    Source: Robbins, Siegmund (1970) for a mean; Abbasi-Yadkori, Pal, Szepesvari (2011), Theorem 1.
+
+    >>> import likeset as ls
+    >>> space = ls.Linear(dim=2, bound=1.0)
+    >>> ours, theirs = SelfNormalised(space, 0.05, sigma=0.5), ls.comparison.AbbasiYadkori(space, 0.05, sigma=0.5)
+    >>> for one in (ours, theirs):
+    ...     one.update([[1.0, 0.0]] * 50, [0.3] * 50)
+    >>> bool(ours.set.upper([1.0, 0.0])[0] < theirs.set.upper([1.0, 0.0])[0])
+    True
+    """
+
+    name = "self-normalised"
+    provable = True
+    anytime = True
+    needs_bound = False
+    assumptions = "linear mean, sigma-sub-Gaussian noise, theta* in Theta"
+    source = "Abbasi-Yadkori, Pal, Szepesvari 2011, Theorem 1"
+
+    def __init__(self, space: Space, alpha: float, sigma: float, spread: float | None = None) -> None:
+        super().__init__(space, alpha, sigma)
+        self.spread = 2.0 * self.sigma if spread is None else positive("spread", spread)
+        self._penalty = 1.0 / self.spread**2  # until the first covariate is known
+
+    def _observe(self, phi: Embedded, y: Array) -> None:
+        if self._sums.count == 0:
+            self._penalty = (float(phi.coordinates @ phi.coordinates) or 1.0) / self.spread**2
+        super()._observe(phi, y)
+
+    def _snapshot(self) -> LevelSnapshot:
+        """One term per eigenvector u of V, with eigenvalue v and moment m = u'sum x y/sigma^2.
+
+        (m - v z)^2 / (v + lambda) / 2  -  log(1 + v/lambda) / 2     at z = u'theta
+        """
+        with SingleThreadedBlas():
+            values, vectors = np.linalg.eigh(self._sums.gram / self.sigma**2)
+        v = np.maximum(values, 0.0)
+        m, shrunk = vectors.T @ self._sums.moment / self.sigma**2, v + self._penalty
+        terms = CurveTerms(Curve.QUADRATIC, v**2 / shrunk, v * m / shrunk)
+        gains = 0.5 * (m**2 / shrunk - np.log1p(v / self._penalty))
+        return LevelSnapshot(
+            self.space, self._stream.basis, vectors.T, terms, gains, self.alpha, True, self.n_observations
+        )
