@@ -1,11 +1,12 @@
 """Benchmark: window mixtures against the joint set, between an oracle and a heuristic.
 
-Five sets play the same bandit (UCB, the first three with running intersection; medians over runs of one problem, means
-over random problems, where a median would compare different ones):
+Six sets play the same bandit (UCB with ties broken at random, all but the last two with running intersection):
 
     plug-in     joint set, FTRL numerator: the paper's unweighted set
     joint       joint set, hyper-mixture numerator
     windows     window mixture, hyper-mixture numerator: the default where a domain or arms are known
+    informed    joint set whose numerator is the density of the truth: what remains when nothing has to be learnt.
+                Nobody has this numerator; no other one has a larger expected log ratio against any parameter
     oracle      joint set shrunk, in every round, until it just covers the truth: no valid radius is smaller
     heuristic   joint set log(1/alpha) above the best parameter: what is often used, and does not cover
 
@@ -28,16 +29,19 @@ from benchmarks.common import Report
 
 ALPHA = 0.1
 COST_RUNS = 4
-METHODS = ("plug-in", "joint", "windows", "oracle", "heuristic")
+METHODS = ("plug-in", "joint", "windows", "informed", "oracle", "heuristic")
 
 COLUMNS = [
     ("case", "case", ""),
     ("plug-in", "plug-in", ".1f"),
     ("joint", "joint", ".1f"),
     ("windows", "windows", ".1f"),
+    ("informed", "informed", ".1f"),
     ("oracle", "oracle", ".1f"),
     ("heuristic", "heuristic", ".1f"),
     ("to_oracle", "windows / oracle", ".2f"),
+    ("error", "standard error", ".2f"),
+    ("informed_to_oracle", "informed / oracle", ".2f"),
     ("to_joint", "windows / joint", ".2f"),
     ("radius_joint", "radius, joint (nats)", ".1f"),
     ("radius_windows", "windows", ".1f"),
@@ -51,10 +55,11 @@ COLUMNS = [
 
 @dataclass
 class Shifted:
-    """A joint sequence whose sets have another level: that of the truth, or log(1/alpha) above the best parameter."""
+    """A joint sequence whose sets have another level: ``room`` above that of the truth, or of the best parameter."""
 
     sequence: Any
     truth: Any
+    room: float
 
     @property
     def space(self) -> Any:
@@ -69,16 +74,15 @@ class Shifted:
 
     @property
     def set(self) -> Any:
-        return ShiftedSet(self.sequence.set, self.truth)
+        return ShiftedSet(self.sequence.set, self.truth, self.room)
 
 
 class ShiftedSet:
     """{ log R <= level } for a level of our choice."""
 
-    def __init__(self, s: Any, truth: Any) -> None:
-        self.s, self.truth = s, truth
-        reference = s.centre if truth is None else truth
-        self.level = float(s.log_ratio(reference)) + (-np.log(s.alpha) if truth is None else 1e-9)
+    def __init__(self, s: Any, truth: Any, room: float) -> None:
+        self.s = s
+        self.level = float(s.log_ratio(s.centre if truth is None else truth)) + room
 
     def upper(self, X: Any) -> Any:
         return self.s.support(X, level=self.level).upper
@@ -107,23 +111,26 @@ def environment_of(name: str, seed: int) -> Any:
     return made.linear(int(kind.removeprefix("linear d=")), family, 30, seed=1000 + seed, bound=bound)
 
 
-def policy_of(method: str, environment: Any, lazy: bool | None = None) -> Any:
-    """UCB over one of the five sets."""
+def policy_of(method: str, environment: Any, lazy: bool | None = None, rng: Any = None) -> Any:
+    """UCB over one of the six sets."""
     options: dict[str, Any] = {} if method == "windows" else {"windows": None}
     if method == "plug-in":
         options["predictor"] = ls.FTRL(penalty=1.0)
     sequence: Any = environment.sequence(ALPHA, **options)
-    if method in ("oracle", "heuristic"):
-        # No running intersection: the oracle's current set, and heuristic sets would not survive one.
-        sequence = Shifted(sequence, environment.theta if method == "oracle" else None)
-        return ls.UCB(sequence, environment.arms, reward=environment.reward, running_intersection=False)
-    return ls.UCB(sequence, environment.arms, reward=environment.reward, lazy=lazy)
+    running = method not in ("oracle", "heuristic")  # their sets of different rounds need not meet
+    if method in ("informed", "oracle", "heuristic"):
+        room = 1e-9 if method == "oracle" else float(-np.log(ALPHA))
+        sequence = Shifted(sequence, None if method == "heuristic" else environment.theta, room)
+        lazy = False if running else None
+    return ls.UCB(
+        sequence, environment.arms, reward=environment.reward, running_intersection=running, lazy=lazy, rng=rng
+    )
 
 
 def play(name: str, method: str, seed: int, rounds: int) -> dict[str, Any]:
     """Regret, time per round and misses of one run; for the joint set also radius and width, with the windows' own."""
     environment = environment_of(name, seed)
-    policy = policy_of(method, environment)
+    policy = policy_of(method, environment, rng=np.random.default_rng([177, seed]))
     rng = np.random.default_rng([77, seed])
     start = time.process_time()
     trace = ls.simulate(policy, environment, rounds, rng)
@@ -148,7 +155,7 @@ def play(name: str, method: str, seed: int, rounds: int) -> dict[str, Any]:
 def cost_of_all_arms(name: str, method: str, seed: int, rounds: int) -> dict[str, Any]:
     """Time per round when the bounds of every arm are computed in every round."""
     environment = environment_of(name, seed)
-    policy = policy_of(method, environment, lazy=False)
+    policy = policy_of(method, environment, lazy=False, rng=np.random.default_rng([177, seed]))
     start = time.process_time()
     ls.simulate(policy, environment, rounds, np.random.default_rng([77, seed]))
     return {"method": method, "ms": 1e3 * (time.process_time() - start) / rounds}
@@ -156,17 +163,17 @@ def cost_of_all_arms(name: str, method: str, seed: int, rounds: int) -> dict[str
 
 def run(progress: Progress, quick: bool) -> Report:
     """All problems; two processes."""
-    rounds, seeds = (60, 2) if quick else (200, 24)
+    rounds, seeds = (60, 2) if quick else (200, 48)
     noises = ls.environments.NOISES
     cases = [f"1-D, {noise}" for noise in noises]
     if not quick:
         cases += ["Camelback, gaussian", "random function, gaussian", "random function, poisson"]
         cases += ["linear d=2, gaussian", "linear d=5, gaussian", "linear d=10, gaussian", "linear d=5, poisson"]
     report = Report(
-        f"window mixtures: cumulative regret after {rounds} rounds, {seeds} runs each",
+        f"window mixtures: mean cumulative regret after {rounds} rounds, {seeds} runs each",
         COLUMNS,
         notes=[
-            "median over runs; mean where every run has another problem (random functions, linear models)",
+            "standard error: of windows / oracle, from paired runs",
             "radius = log(1/alpha) - log R(truth), and mean half-width over the arms: same data, t = 150",
             "ms per round, windows / joint: with running intersection and lazy choice, then with every arm refreshed",
         ],
@@ -180,14 +187,22 @@ def run(progress: Progress, quick: bool) -> Report:
     return report
 
 
+def ratio_error(above: Any, below: Any) -> float:
+    """Standard error of the ratio of two means over paired runs."""
+    residual = above - below * (above.mean() / below.mean())
+    return float(residual.std(ddof=1) / np.sqrt(len(above)) / below.mean())
+
+
 def summary(case: str, results: list[dict[str, Any]], costs: list[dict[str, Any]]) -> dict[str, Any]:
     """One row of the table."""
     of = {m: [r for r in results if r["method"] == m] for m in METHODS}
     row: dict[str, Any] = {"case": case}
-    average = np.mean if case.startswith(("linear", "random")) else np.median
+    regret = {method: np.array([r["regret"] for r in of[method]]) for method in METHODS}
     for method in METHODS:
-        row[method] = float(average([r["regret"] for r in of[method]]))
+        row[method] = float(regret[method].mean())
     row["to_oracle"], row["to_joint"] = row["windows"] / row["oracle"], row["windows"] / row["joint"]
+    row["error"] = ratio_error(regret["windows"], regret["oracle"])
+    row["informed_to_oracle"] = row["informed"] / row["oracle"]
     for key in ("radius_joint", "radius_windows", "width_joint", "width_windows"):
         row[key] = float(np.median([r[key] for r in of["joint"]]))
     row["misses"] = f"{sum(r['missed'] for r in of['windows'])}/{len(of['windows'])}"
