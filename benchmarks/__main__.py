@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 import likeset
-from benchmarks import bandits, bulk, growth, linear, product, rkhs, start, support, variants, windows
+from benchmarks import bandits, bulk, companion, growth, linear, product, rkhs, start, support, variants, windows
 
 BENCHMARKS = {
     "support": support.run,
@@ -28,6 +28,7 @@ BENCHMARKS = {
 STUDIES = {
     "variants": variants.run,
     "product": product.run,
+    "companion": companion.run,
     "linear": linear.run,
 }  # what else was tried: only when asked for
 
