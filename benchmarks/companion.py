@@ -107,9 +107,9 @@ def play(case: str, method: Any, seed: int, rounds: int) -> tuple[float, bool]:
     one = ls.comparison.SelfNormalised(environment.space, ALPHA, environment.family.sigma)
     if isinstance(method, float):
         sequence: Any = Averaged(environment.sequence(ALPHA), one, method)
-        policy = ls.UCB(sequence, environment.arms, reward=environment.reward, lazy=False, rng=ties)
+        policy = ls.UCB(sequence, environment.arms, reward=environment.reward, rng=ties)
     elif method == "self-normalised":
-        policy = ls.UCB(one, environment.arms, reward=environment.reward, lazy=False, rng=ties)
+        policy = ls.UCB(one, environment.arms, reward=environment.reward, rng=ties)
     else:
         policy = policy_of(method, environment, rng=ties)
     trace = ls.simulate(policy, environment, rounds, np.random.default_rng([80, seed]))

@@ -66,7 +66,7 @@ def play(case: str, method: Any, seed: int, rounds: int) -> float:
     arms, reward = environment.arms, environment.reward
     if method == "self-normalised":
         one = ls.comparison.SelfNormalised(environment.space, ALPHA, environment.family.sigma)
-        policy = ls.UCB(one, arms, reward=reward, lazy=False, rng=ties)
+        policy = ls.UCB(one, arms, reward=reward, rng=ties)
     elif isinstance(method, str):
         policy = policy_of(method, environment, rng=ties)
     else:

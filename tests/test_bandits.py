@@ -154,6 +154,83 @@ def test_an_unbounded_space_is_explored_direction_by_direction():
     assert set(asked) == {0, 1}
 
 
+def test_arms_with_a_finite_ceiling_are_solved_for_lazily_beside_unbounded_ones():
+    rng = np.random.default_rng(8)
+    arms = np.zeros((16, 4))
+    arms[:15, :3] = rng.normal(size=(15, 3))
+    arms[15, 3] = 1.0  # never played: stays unbounded
+    solves = {}
+    for lazy in (True, False):
+        seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(4, np.inf))
+        seq.update(arms[:3].repeat(20, axis=0), np.random.default_rng(9).poisson(1.0, 60))
+        policy, rng = ls.UCB(seq, arms, lazy=lazy), np.random.default_rng(10)
+        for _ in range(20):
+            assert policy.ask() == 15
+            i = int(rng.integers(15))
+            policy.tell(i, int(rng.poisson(np.exp(0.2 * arms[i, 0]))))
+        solves[lazy] = policy.solves
+    assert solves[True] < 0.8 * solves[False]
+
+
+def test_a_fixed_table_after_contexts():
+    env = E.linear(2, ls.Gaussian(0.5), 2, seed=0)
+    policy = ls.UCB(env.sequence(), env.arms)
+    contexts = E.linear(2, ls.Gaussian(0.5), 9, seed=1).arms
+    for _ in range(6):
+        policy.tell(policy.ask(contexts), 0.3)
+        assert policy.ask() in (0, 1)
+
+
+def test_sets_that_hand_questions_on():
+    class Proxy:
+        def __init__(self, inner):
+            self._inner = inner
+
+        def __getattr__(self, name):
+            return getattr(self._inner, name)
+
+    class Sequence:
+        def __init__(self, inner):
+            self.inner, self.space, self.alpha = inner, inner.space, inner.alpha
+
+        def update(self, x, y):
+            self.inner.update(x, y)
+
+        @property
+        def set(self):
+            return Proxy(self.inner.set)
+
+    env = E.linear(3, ls.Poisson(), 8, seed=5, bound=1.5)
+    direct, handed = ls.UCB(env.sequence(windows=None), env.arms), ls.UCB(
+        Sequence(env.sequence(windows=None)), env.arms
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    for _ in range(15):
+        i = direct.ask()
+        assert handed.ask() == i
+        y = env.sample(i, rng)
+        direct.tell(i, y)
+        handed.tell(i, y)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "survival", "laplace"])
+def test_intervals_and_floors_from_starting_points_are_those_of_the_set(noise):
+    env, rng = E.random_function(3, noise), np.random.default_rng(4)
+    policy, cautious = ls.UCB(env.sequence(), reward=env.reward), ls.LowerBound(env.sequence(), reward=env.reward)
+    low, high = np.full(len(env.arms), -np.inf), np.full(len(env.arms), np.inf)
+    for _ in range(20):
+        i = int(rng.integers(len(env.arms)))
+        y = env.sample(i, rng)
+        policy.tell(i, y)
+        cautious.tell(i, y)
+        now = env.reward.score_bounds(*policy.seq.set.interval(env.arms))
+        low, high = np.maximum(low, now[0]), np.minimum(high, now[1])
+        floors, ceilings = policy.intervals()
+        np.testing.assert_allclose(floors, env.reward.of_scores(low), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(ceilings, env.reward.of_scores(high), rtol=1e-6, atol=1e-6)
+        assert cautious.ask() == first_highest(low)
+
+
 def test_changing_arms():
     env = E.contexts(dim=3, family=ls.Poisson(), n_arms=6, seed=4, bound=1.2, reward="mean")
     policy = ls.UCB(env.sequence(), reward=env.reward)
@@ -458,6 +535,23 @@ def test_an_empty_running_intersection_is_an_alarm():
     with pytest.raises(ls.EmptySetError):
         for _ in range(20):
             policy.tell(policy.ask(), 0.0)
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+@pytest.mark.parametrize("arms", [[[1.0]], [[1.0], [0.9]]])
+def test_an_alarm_does_not_fall_silent(lazy, arms):
+    policy = ls.UCB(ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(1, 2.0)), arms, lazy=lazy)
+    refuted = 0
+    for t in range(60):
+        try:
+            policy.ask()
+        except ls.EmptySetError:
+            refuted += 1
+            assert not policy.seq.set.is_empty or refuted > 1  # the rounds contradict one another first
+        else:
+            assert refuted == 0
+        policy.tell(0, 1.0 if t < 25 else -1.0)
+    assert refuted > 1
 
 
 def test_running_intervals_cover_all_arms_at_all_times():

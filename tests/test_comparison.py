@@ -194,6 +194,17 @@ def test_self_normalised_ratio_is_an_average_of_likelihood_ratios_and_a_martinga
     assert np.isclose(step @ weight / weight.sum(), ratio(y[:2]), rtol=1e-9)
 
 
+@pytest.mark.parametrize("size", [1e-60, 1e90])
+def test_self_normalised_sets_scale_with_the_covariates(size):
+    X, _, y = problem(ls.Gaussian(0.3), PLANE, 20, seed=22)
+    intervals = []
+    for scale in (1.0, size):
+        one = ls.comparison.SelfNormalised(ls.Linear(2, PLANE.bound / scale), ALPHA, 0.3)
+        one.update(scale * X, y)
+        intervals.append(one.set.interval(scale * np.asarray(ARMS)))
+    np.testing.assert_allclose(intervals[1], intervals[0], rtol=1e-6, atol=1e-7)
+
+
 @pytest.mark.parametrize("space", [PLANE, LINE], ids=["plane", "line"])
 def test_ay_holds_the_self_normalised_set(space):
     sigma = 0.3

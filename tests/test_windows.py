@@ -434,3 +434,20 @@ def test_bad_windows(make, argument):
     with pytest.raises(ls.InvalidArgumentError) as caught:
         make(ls.RKHS(RBF(0.1), 1.0, domain=GRID))
     assert caught.value.argument == argument
+
+
+def test_parameters_that_overflow_in_some_windows_only_are_refuted_quietly():
+    arms = np.eye(12)
+    masks = np.eye(12, dtype=bool)
+    seq = ls.ConfidenceSequence(
+        ls.Poisson(), ls.Linear(12, 1e4), windows=ls.Windows.from_masks(arms, masks, np.full(12, 1 / 12))
+    )
+    seq.update(arms, np.ones(12, dtype=int))
+    joint = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(12, 1e4), windows=None)
+    joint.update(arms, np.ones(12, dtype=int))
+    theta = np.full(12, 7.0)  # e^7 nats: finite, and beyond what exp can take
+    theta[0] = 800.0
+    for s in (seq.set, joint.set):
+        assert s.log_ratio(theta) == np.inf
+        assert not s.contains(theta)
+        assert np.isfinite(s.log_ratio(np.full(12, 7.0)))

@@ -107,13 +107,15 @@ class LikelihoodSet:
             inside, norms = self._basis.parameters(theta)
             losses = self._losses(inside)
         # Gains and losses cancel: the rounding of their sum is that of the numbers it was made from.
-        if self._windows is None:
-            slack = 4 * _ROUNDING * (np.abs(losses).sum(axis=1) + np.abs(self._gains).sum())
-            within = losses.sum(axis=1) <= self._level + slack
+        if self._whole_ball:
+            excess, sizes = np.zeros(len(losses)), np.zeros(len(losses))
+        elif self._windows is None:
+            excess = losses.sum(axis=1) - self._level
+            sizes = np.abs(losses).sum(axis=1) + np.abs(self._gains).sum()
         else:
-            sizes = window_exponents(self._windows, np.abs(losses) + np.abs(self._gains)).max(axis=1, initial=0.0)
-            ratio = log_sum_exp(window_exponents(self._windows, self._gains + losses))
-            within = ratio <= -log(self.alpha) + 4 * _ROUNDING * (1.0 + sizes)
+            excess = log_sum_exp(window_exponents(self._windows, self._gains + losses)) + log(self.alpha)
+            sizes = 1.0 + window_exponents(self._windows, np.abs(losses) + np.abs(self._gains)).max(axis=1, initial=0.0)
+        within = (excess < inf) & (excess <= 4 * _ROUNDING * sizes)
         return _like(theta, within & (norms <= self.space.bound * (1 + _ROUNDING)))
 
     @property
@@ -177,8 +179,8 @@ class LikelihoodSet:
         the building block of mixtures of sets. ``level`` defaults to log(1/alpha).
 
         ``near``, one parameter per row of X: where to start, such as the maximisers over the set before the latest
-        observation. Any will do; good ones make window mixtures several times faster (``starts_near``). For linear
-        spaces and finite domains, where maximisers are parameters.
+        observation. Any will do (zeros: none known); good ones make window mixtures several times faster
+        (``starts_near``). For linear spaces and finite domains, where maximisers are parameters.
         """
         x = self.space.covariates(X, "X")
         plain = covariate_weights is None and level is None
@@ -298,7 +300,7 @@ class LikelihoodSet:
             if near is not None and isinstance(prepared, StartsNear):
                 if leaves_span:  # what norm is left is best spent outside the span, where the likelihood is flat
                     left = np.maximum(self.space.bound**2 - np.einsum("ij,ij->i", near, near), 0.0)
-                    near = np.column_stack([near, np.sqrt(left)])
+                    near = np.column_stack([near, np.where(near.any(axis=1), np.sqrt(left), 0.0)])
                 solution = prepared.solve_near(directions, near)
             else:
                 solution = prepared.solve(directions)

@@ -19,6 +19,7 @@ from likeset.bandits.protocols import Array
 from likeset.bandits.rewards import Reward
 from likeset.bandits.ties import tie_width
 from likeset.errors import EmptySetError
+from likeset.support.threads import SingleThreadedBlas
 
 Slots = NDArray[np.intp]
 
@@ -79,7 +80,7 @@ class RunningBounds:
 
         ``lazy`` skips arms whose witness is still plausible. ``floor_of``, for a table that stays the same, names an
         arm whose floor is raised as well; then arms with a ceiling below any floor, which can never win again, are
-        skipped, too. Where it saves time the solver starts from the maximisers of the round before, lazy or not.
+        skipped, too. Where it saves time the solver starts from the maximisers found last, lazy or not.
         """
         slots = self.slots(rows)
         remember = lazy or _starts_near(current)  # maximisers: for witnesses, or to start from
@@ -88,6 +89,7 @@ class RunningBounds:
             np.minimum.at(self.ceiling, slots, score_uppers(current, self.reward, rows))
             if floor_of is not None:
                 self.floors(current, rows, [floor_of])
+            self._refuse_crossing(slots)
             return np.asarray(self.ceiling[slots])
         ceilings = self.ceiling[slots]
         stale = np.ones(len(rows), dtype=bool)
@@ -101,62 +103,76 @@ class RunningBounds:
             stale[known], plausible = ~alive, kept[alive]
         if stale.any():
             solved = np.flatnonzero(stale)
-            maximisers = self._solve(current, rows, slots, solved, floor_of)
+            played = np.array([] if floor_of is None else [floor_of], dtype=np.intp)
+            maximisers = self._solve(current, rows, solved, played)
             if lazy:
                 self._place(rows, slots, solved, np.concatenate([plausible, maximisers]))
+        self._refuse_crossing(slots)
         return np.asarray(self.ceiling[slots])
 
     def floors(self, current: Any, rows: Array, which: Any = slice(None)) -> Array:
         """Floors of the rows ``which`` after this round."""
-        slots = self.slots(rows)[which]
-        self.solves += len(slots)
-        np.maximum.at(self.floor, slots, score_lowers(current, self.reward, rows[which]))
+        chosen = np.arange(len(rows))[which]
+        slots = self.slots(rows)[chosen]
+        if self._starts_help(current):
+            self._solve(current, rows, chosen[:0], chosen)
+        else:
+            self.solves += len(slots)
+            np.maximum.at(self.floor, slots, score_lowers(current, self.reward, rows[chosen]))
         self._refuse_crossing(slots)
         return np.asarray(self.floor[slots])
 
     def intervals(self, current: Any, rows: Array, which: Any = slice(None)) -> tuple[Array, Array]:
         """(floors, ceilings) of the rows ``which`` after this round."""
-        slots = self.slots(rows)[which]
-        self.solves += 2 * len(slots)
-        low, high = self.reward.score_bounds(*current.interval(rows[which]))
-        np.maximum.at(self.floor, slots, low)
-        np.minimum.at(self.ceiling, slots, high)
+        chosen = np.arange(len(rows))[which]
+        slots = self.slots(rows)[chosen]
+        if self._starts_help(current):
+            self._solve(current, rows, chosen, chosen)
+        else:
+            self.solves += 2 * len(slots)
+            low, high = self.reward.score_bounds(*current.interval(rows[chosen]))
+            np.maximum.at(self.floor, slots, low)
+            np.minimum.at(self.ceiling, slots, high)
         self._refuse_crossing(slots)
         return np.asarray(self.floor[slots]), np.asarray(self.ceiling[slots])
+
+    def _starts_help(self, current: Any) -> bool:
+        return _starts_near(current) and witnesses.can_witness(self.space, current)
 
     def _refuse_crossing(self, slots: Slots) -> None:
         low, high = self.floor[slots], self.ceiling[slots]
         if (low > high + 4 * tie_width(np.concatenate([low, high]))).any():
             raise EmptySetError(self.alpha)
 
-    def _solve(self, current: Any, rows: Array, slots: Slots, stale: Slots, floor_of: int | None) -> Array:
-        """Ceilings of the stale rows, and the floor of one, in one call of the solver; returns the maximisers."""
-        asked = stale if floor_of is None else np.append(stale, floor_of)
-        signs = np.full(len(asked), self.reward.sign)
-        signs[len(stale) :] *= -1.0
-        n, solved = len(stale), slots[stale]
+    def _solve(self, current: Any, rows: Array, fall: Slots, rise: Slots) -> Array:
+        """Ceilings of the rows ``fall`` and floors of the rows ``rise`` in one call; the maximisers of the former."""
+        n, asked = len(fall), np.concatenate([fall, rise])
+        slots = self.slots(rows)
+        high, low = slots[fall], slots[rise]
         starts = {}
         if _starts_near(current):
-            starts["near"] = np.concatenate([self._highest[solved], self._lowest[slots[asked[n:]]]])
-        found = current.support(rows[asked], sign=signs, **starts)
+            starts["near"] = np.concatenate([self._highest[high], self._lowest[low]])
+        signs = np.where(np.arange(len(asked)) < n, self.reward.sign, -self.reward.sign)
+        with SingleThreadedBlas():
+            found = current.support(rows[asked], sign=signs, **starts)
         self.solves += len(asked)
-        np.minimum.at(self.ceiling, solved, found.upper[:n])
-        self._highest[solved] = found.maximisers[:n]
-        if floor_of is not None:
-            self.floor[slots[floor_of]] = max(self.floor[slots[floor_of]], -found.upper[n])
-            self._lowest[slots[floor_of]] = found.maximisers[n]
-            self._refuse_crossing(slots[[floor_of]])
+        np.minimum.at(self.ceiling, high, found.upper[:n])
+        np.maximum.at(self.floor, low, -found.upper[n:])
+        self._highest[high], self._lowest[low] = found.maximisers[:n], found.maximisers[n:]
         return np.asarray(found.maximisers[:n])
 
     def _place(self, rows: Array, slots: Slots, stale: Slots, inside: Array) -> None:
         """New witnesses of the rows just solved for, whose maximisers are the last of the points ``inside``."""
-        solved = slots[stale]
-        if np.isfinite(self.ceiling[solved]).all():
+        finite = np.isfinite(self.ceiling[slots[stale]])
+        if not finite.any():
+            return
+        reached, solved = stale[finite], slots[stale[finite]]
+        others = len(inside) - len(stale)
+        inside = inside[np.concatenate([np.ones(others, dtype=bool), finite])]
+        with SingleThreadedBlas():
             self._witness[solved], self._sound[solved] = witnesses.place_witnesses(
-                self.space, self.reward.sign, rows[stale], inside, self.ceiling[solved]
+                self.space, self.reward.sign, rows[reached], inside, self.ceiling[solved]
             )
-        else:
-            self._sound[solved] = False
 
     def _forget(self) -> None:
         self._slot_of = {}

@@ -15,7 +15,6 @@ from likeset.bandits.ties import highest
 from likeset.errors import InvalidArgumentError
 from likeset.families import Gaussian
 from likeset.sequence import ConfidenceSequence
-from likeset.support.threads import SingleThreadedBlas
 
 
 class UCB:
@@ -106,9 +105,9 @@ class UCB:
                 raise InvalidArgumentError("arms", arms, "cannot be offered beside a box", "leave arms or bounds out")
             return most_optimistic(self.seq.set, self.reward, self.box, self._search)
         rows = self.arms.offer(arms)
-        with SingleThreadedBlas():
-            self._last = highest(self._scores(rows), self._rng)
-        return self._last
+        chosen = highest(self._scores(rows), self._rng)
+        self._last = chosen if rows is self.arms.fixed else None
+        return chosen
 
     def tell(self, arm: Any, y: Any) -> None:
         """What was observed at an arm: an index of the arms offered last, or a covariate when there is a box."""

@@ -12,7 +12,8 @@ earlier one, which is why most witnesses survive most rounds.
 from __future__ import annotations
 
 import inspect
-from functools import cache
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -36,13 +37,12 @@ def can_witness(space: Any, current: Any) -> bool:
     """Whether parameters of this space can be evaluated at arms, and this set tells maximisers and log R."""
     if not parameter_size(space) or not all(hasattr(current, name) for name in ("support", "log_ratio")):
         return False
-    kind: Any = type(current)
-    return _takes_signs(kind)
+    return _takes_signs(getattr(type(current), "support", current.support))
 
 
-@cache
-def _takes_signs(kind: Any) -> bool:
-    return "sign" in inspect.signature(kind.support).parameters
+@lru_cache(maxsize=64)
+def _takes_signs(support: Callable[..., Any]) -> bool:
+    return "sign" in inspect.signature(support).parameters
 
 
 def values_at(space: Any, theta: Array, rows: Array) -> Array:

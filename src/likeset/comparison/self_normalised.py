@@ -22,11 +22,13 @@ class SelfNormalised(LeastSquaresSet):
     The left side is the log of the average of L(theta + delta) / L(theta) over delta ~ N(0, I/lambda): a mixture of
     likelihood ratios whose alternatives lie around the parameter under test, wherever that is. A numerator that has to
     find theta* first pays for B/sigma in every direction; this one pays for the length of delta only, which can be a
-    few sigma. The price is that delta has to be of the right size, and that it works for Gaussian noise only: elsewhere
-    such a set is not convex. It is the inequality behind AY 2011, used as it stands: that set follows from this one by
-    the triangle inequality, and holds its intersection with Theta for the same lambda.
+    few sigma: narrower where B is several sigma. delta has to be of the right size, and for other likelihoods such a
+    set is not convex. It is the inequality behind AY 2011, used as it stands: that set follows from this one by the
+    triangle inequality, and contains it for the same lambda.
 
-    Assumes y = x'theta + noise, sigma-sub-Gaussian given the past, and theta* in Theta. Cut with Theta.
+    Assumes y = x'theta + noise, sigma-sub-Gaussian given the past, and theta* in Theta: the ratio is a martingale for
+    Gaussian noise, a supermartingale for sub-Gaussian. Cut with Theta. The snapshot's terms belong to eigenvectors of
+    V, not to covariates, and its radius counts nats of the averaged ratio.
 
     sigma    sub-Gaussian constant of the noise
     spread   size of the departures x'delta to look for, in units of y: lambda = |x_1|^2 / spread^2, where x_1 is the
@@ -57,7 +59,7 @@ class SelfNormalised(LeastSquaresSet):
 
     def _observe(self, phi: Embedded, y: Array) -> None:
         if self._sums.count == 0:
-            self._penalty = (float(phi.coordinates @ phi.coordinates) or 1.0) / self.spread**2
+            self._penalty = float(phi.coordinates @ phi.coordinates) / self.spread**2
         super()._observe(phi, y)
 
     def _snapshot(self) -> LevelSnapshot:
@@ -69,8 +71,9 @@ class SelfNormalised(LeastSquaresSet):
             values, vectors = np.linalg.eigh(self._sums.gram / self.sigma**2)
         v = np.maximum(values, 0.0)
         m, shrunk = vectors.T @ self._sums.moment / self.sigma**2, v + self._penalty
-        terms = CurveTerms(Curve.QUADRATIC, v**2 / shrunk, v * m / shrunk)
-        gains = 0.5 * (m**2 / shrunk - np.log1p(v / self._penalty))
+        share = v / shrunk
+        terms = CurveTerms(Curve.QUADRATIC, v * share, m * share)
+        gains = 0.5 * (m * (m / shrunk) - np.log1p(v / self._penalty))
         return LevelSnapshot(
             self.space, self._stream.basis, vectors.T, terms, gains, self.alpha, True, self.n_observations
         )

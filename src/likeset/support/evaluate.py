@@ -69,5 +69,5 @@ def log_sum_exp(exponents: Array) -> Array:
         return np.logaddexp.reduce(exponents, axis=-1)
     top = np.max(exponents, axis=-1, keepdims=True)
     safe = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return np.asarray(np.log(np.sum(np.exp(exponents - safe), axis=-1)) + safe[..., 0])

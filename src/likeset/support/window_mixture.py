@@ -52,7 +52,7 @@ class Prepared:
         return self.solve_near(A, np.zeros((0, np.shape(A)[1])), tolerance)
 
     def solve_near(self, A: Array, near: Array, tolerance: float = 1e-7) -> Solution:
-        """The same, from starting points, one for every row of A (or none)."""
+        """The same, from starting points, one for every row of A (or none); rows of zeros are no starting points."""
         A = np.ascontiguousarray(A, dtype=np.float64)
         if self.status == "empty":
             return Solution(np.full(len(A), np.nan), np.full(A.shape, np.nan), np.full(len(A), np.nan))
@@ -62,7 +62,10 @@ class Prepared:
         if moving.any():
             unit = A[moving] / length[moving, None]
             turned = unit @ self.axes
-            starts = (near[moving] - self.centre) @ self.axes if len(near) else near
+            starts = near
+            if len(near):
+                known = near[moving].any(axis=1, keepdims=True)
+                starts = np.where(known, (near[moving] - self.centre) @ self.axes, 0.0)
             delta, bounds = maximise_directions(self.body, turned, self.curvatures, self.spring, starts, tolerance)
             points[moving] += delta @ self.axes.T
             upper[moving] = length[moving] * np.minimum(unit @ self.centre + bounds, self.body.radius)
