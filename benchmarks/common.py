@@ -85,3 +85,9 @@ def parameter(rng: np.random.Generator, dim: int, norm: float) -> Array:
     """A random theta of the given norm."""
     theta = rng.standard_normal(dim)
     return theta * (norm / np.linalg.norm(theta))
+
+
+def ratio_error(above: Array, below: Array) -> float:
+    """Standard error of the ratio of two means over paired runs."""
+    residual = above - below * (above.mean() / below.mean())
+    return float(residual.std(ddof=1) / np.sqrt(len(above)) / below.mean())

@@ -19,9 +19,8 @@ from joblib import Parallel, delayed
 from rich.progress import Progress
 
 import likeset as ls
-from benchmarks.common import Report
-from benchmarks.variants import problem
-from benchmarks.windows import ALPHA, environment_of, policy_of, ratio_error
+from benchmarks.common import Report, ratio_error
+from benchmarks.windows import ALPHA, environment_of, policy_of
 from likeset import support
 from likeset.support.terms import Curve, CurveTerms, WindowedSet, WindowTable
 
@@ -81,13 +80,14 @@ class AveragedSet:
             WindowedSet(padded, terms, gains, windows, -math.log(first.alpha), first.space.bound)
         )
 
+    def directions(self, X: Any) -> Any:
+        return np.column_stack(self.first._basis.coordinates(self.first.space.covariates(X, "X")))
+
     def upper(self, X: Any) -> Any:
-        inside, outside = self.first._basis.coordinates(self.first.space.covariates(X, "X"))
-        return self.prepared.solve(np.column_stack([inside, outside])).upper
+        return self.prepared.solve(self.directions(X)).upper
 
     def lower(self, X: Any) -> Any:
-        inside, outside = self.first._basis.coordinates(self.first.space.covariates(X, "X"))
-        return -self.prepared.solve(-np.column_stack([inside, outside])).upper
+        return -self.prepared.solve(-self.directions(X)).upper
 
     def interval(self, X: Any) -> tuple[Any, Any]:
         return self.lower(X), self.upper(X)
@@ -102,14 +102,11 @@ class AveragedSet:
 
 def play(case: str, method: Any, seed: int, rounds: int) -> tuple[float, bool]:
     """Regret of one run, and whether the set lost the truth."""
-    environment = environment_of(case, seed) if case.startswith("Camelback") else problem(case, 2000 + seed)
-    ties = np.random.default_rng([179, seed])
-    one = ls.comparison.SelfNormalised(environment.space, ALPHA, environment.family.sigma)
+    environment, ties = environment_of(case, 4000 + seed), np.random.default_rng([179, seed])
     if isinstance(method, float):
-        sequence: Any = Averaged(environment.sequence(ALPHA), one, method)
+        one = ls.comparison.SelfNormalised(environment.space, ALPHA, environment.family.sigma)
+        sequence = Averaged(environment.sequence(ALPHA), one, method)
         policy = ls.UCB(sequence, environment.arms, reward=environment.reward, rng=ties)
-    elif method == "self-normalised":
-        policy = ls.UCB(one, environment.arms, reward=environment.reward, rng=ties)
     else:
         policy = policy_of(method, environment, rng=ties)
     trace = ls.simulate(policy, environment, rounds, np.random.default_rng([80, seed]))

@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 from rich.progress import Progress
 
 import likeset as ls
-from benchmarks.common import Report
+from benchmarks.common import Report, ratio_error
 from benchmarks.windows import ALPHA
 from likeset.window_choice import difference
 
@@ -82,7 +82,7 @@ def run(progress: Progress, quick: bool) -> Report:
                 "joint": float(joint.mean()),
                 "windows": float(windows.mean()),
                 "ratio": float(windows.mean() / joint.mean()),
-                "error": float((windows - joint).std(ddof=1) / np.sqrt(seeds) / joint.mean()),
+                "error": ratio_error(windows, joint),
             }
         )
     return report

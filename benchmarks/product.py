@@ -23,8 +23,7 @@ from rich.progress import Progress
 from scipy.optimize import minimize
 
 from benchmarks.common import Report
-from benchmarks.variants import problem
-from benchmarks.windows import ALPHA
+from benchmarks.windows import ALPHA, environment_of
 from likeset.support.curves import evaluate_terms
 
 CASES = ("1-D, gaussian", "random function, gaussian", "random function, poisson")
@@ -87,7 +86,7 @@ def highest(evidence: Evidence, a: Any, bound: float, level: float, start: Any) 
 def play(case: str, setting: tuple[float, float, int], seed: int, rounds: int) -> float:
     """Regret of one run; only arms that could win are solved for, and bounds never rise."""
     share, weight, count = setting
-    environment = problem(case, 1000 + seed)
+    environment = environment_of(case, 3000 + seed)
     rng, arms = np.random.default_rng([79, seed]), environment.arms
     sequence = environment.sequence(ALPHA)
     level, bound, n = -math.log(ALPHA), environment.space.bound, len(arms)

@@ -15,8 +15,8 @@ from joblib import Parallel, delayed
 from rich.progress import Progress
 
 import likeset as ls
-from benchmarks.common import Report
-from benchmarks.windows import ALPHA, policy_of, ratio_error
+from benchmarks.common import Report, ratio_error
+from benchmarks.windows import ALPHA, environment_of, policy_of
 
 CASES = ("1-D, gaussian", "1-D, poisson", "random function, gaussian", "random function, poisson")
 COLUMNS = [
@@ -53,21 +53,11 @@ VARIANTS = (
 )
 
 
-def problem(case: str, seed: int) -> Any:
-    """The paper's function, or one that differs with the seed."""
-    kind, noise = case.split(", ")
-    made = ls.environments
-    return made.paper_1d(noise) if kind == "1-D" else made.random_function(3000 + seed, noise=noise)
-
-
 def play(case: str, method: Any, seed: int, rounds: int) -> float:
     """Regret of one run, with a variant of the windows or a method of the benchmark ``windows``."""
-    environment, ties = problem(case, seed), np.random.default_rng([178, seed])
+    environment, ties = environment_of(case, 2000 + seed), np.random.default_rng([178, seed])
     arms, reward = environment.arms, environment.reward
-    if method == "self-normalised":
-        one = ls.comparison.SelfNormalised(environment.space, ALPHA, environment.family.sigma)
-        policy = ls.UCB(one, arms, reward=reward, rng=ties)
-    elif isinstance(method, str):
+    if isinstance(method, str):
         policy = policy_of(method, environment, rng=ties)
     else:
         v: Variant = method

@@ -25,7 +25,7 @@ from joblib import Parallel, delayed
 from rich.progress import Progress
 
 import likeset as ls
-from benchmarks.common import Report
+from benchmarks.common import Report, ratio_error
 
 ALPHA = 0.1
 COST_RUNS = 4
@@ -112,11 +112,13 @@ def environment_of(name: str, seed: int) -> Any:
 
 
 def policy_of(method: str, environment: Any, lazy: bool | None = None, rng: Any = None) -> Any:
-    """UCB over one of the six sets."""
+    """UCB over one of the six sets, or over the self-normalised one."""
     options: dict[str, Any] = {} if method == "windows" else {"windows": None}
     if method == "plug-in":
         options["predictor"] = ls.FTRL(penalty=1.0)
     sequence: Any = environment.sequence(ALPHA, **options)
+    if method == "self-normalised":
+        sequence = ls.comparison.SelfNormalised(environment.space, ALPHA, environment.family.sigma)
     running = method not in ("oracle", "heuristic")  # their sets of different rounds need not meet
     if method in ("informed", "oracle", "heuristic"):
         room = 1e-9 if method == "oracle" else float(-np.log(ALPHA))
@@ -185,12 +187,6 @@ def run(progress: Progress, quick: bool) -> Report:
         costs = Parallel(n_jobs=2)(delayed(cost_of_all_arms)(*job) for job in jobs)
         report.records.append(summary(case, results, costs))
     return report
-
-
-def ratio_error(above: Any, below: Any) -> float:
-    """Standard error of the ratio of two means over paired runs."""
-    residual = above - below * (above.mean() / below.mean())
-    return float(residual.std(ddof=1) / np.sqrt(len(above)) / below.mean())
 
 
 def summary(case: str, results: list[dict[str, Any]], costs: list[dict[str, Any]]) -> dict[str, Any]:

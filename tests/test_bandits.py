@@ -76,6 +76,16 @@ LAZY_CASES = [
 ]
 
 
+def play_alike(first, second, env, rounds, rng):
+    """Both policies see the same data, and have to choose the same arms."""
+    for _ in range(rounds):
+        i = first.ask()
+        assert second.ask() == i
+        y = env.sample(i, rng)
+        first.tell(i, y)
+        second.tell(i, y)
+
+
 @pytest.mark.parametrize("env", LAZY_CASES, ids=lambda env: f"{env.name}-{env.family!r}")
 def test_lazy_choices_are_those_of_a_full_running_intersection(env):
     rounds, rng = 60, np.random.default_rng(7)
@@ -98,12 +108,7 @@ def test_lazy_bounds_are_those_of_the_full_computation_for_arms_that_can_win():
     env = E.paper_1d("poisson")
     rng = np.random.default_rng(3)
     lazy, full = (ls.UCB(env.sequence(), reward=env.reward, lazy=flag) for flag in (True, False))
-    for _ in range(40):
-        i = lazy.ask()
-        assert i == full.ask()
-        y = env.sample(i, rng)
-        lazy.tell(i, y)
-        full.tell(i, y)
+    play_alike(lazy, full, env, 40, rng)
     for a, b in zip(lazy.intervals(), full.intervals(), strict=True):
         np.testing.assert_allclose(a[b >= b.max() / 2], b[b >= b.max() / 2], rtol=1e-5)
     assert lazy.solves < full.solves / 2
@@ -116,12 +121,7 @@ def test_lazy_bounds_are_those_of_the_full_computation_for_arms_that_can_win():
 def test_lazy_choices_where_maximisers_as_function_values_leave_the_ball(seed, noise, options):
     env, rng = E.random_function(seed, noise), np.random.default_rng(seed)
     lazy, full = (ls.UCB(env.sequence(**options), reward=env.reward, lazy=flag) for flag in (True, False))
-    for _ in range(72):
-        i = full.ask()
-        assert lazy.ask() == i
-        y = env.sample(i, rng)
-        lazy.tell(i, y)
-        full.tell(i, y)
+    play_alike(lazy, full, env, 72, rng)
 
 
 @pytest.mark.parametrize("noise", ["poisson", "survival"])
@@ -204,13 +204,7 @@ def test_sets_that_hand_questions_on():
     direct, handed = ls.UCB(env.sequence(windows=None), env.arms), ls.UCB(
         Sequence(env.sequence(windows=None)), env.arms
     )  # fmt: skip
-    rng = np.random.default_rng(0)
-    for _ in range(15):
-        i = direct.ask()
-        assert handed.ask() == i
-        y = env.sample(i, rng)
-        direct.tell(i, y)
-        handed.tell(i, y)
+    play_alike(direct, handed, env, 15, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "survival", "laplace"])

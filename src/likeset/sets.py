@@ -186,12 +186,14 @@ class LikelihoodSet:
         plain = covariate_weights is None and level is None
         asked = self if plain else self._with_weights(covariate_weights, level)
         signs = np.broadcast_to(np.where(np.asarray(sign) < 0, -1.0, 1.0), (len(x),))
-        inside, outside = self._basis.coordinates(x)
-        starts = None if near is None else self._starts(near, len(x))
-        solution = asked._maximise(signs[:, None] * inside, outside, starts)
-        found, beyond = _parts(solution, self._basis.dimension)
-        # The part outside the span was measured along sign * x.
-        return Support(solution.values, self._basis.lift(found, signs * beyond, x), solution.upper)
+        with SingleThreadedBlas():
+            inside, outside = self._basis.coordinates(x)
+            starts = None if near is None else self._starts(near, len(x))
+            solution = asked._maximise(signs[:, None] * inside, outside, starts)
+            found, beyond = _parts(solution, self._basis.dimension)
+            # The part outside the span was measured along sign * x.
+            maximisers = self._basis.lift(found, signs * beyond, x)
+        return Support(solution.values, maximisers, solution.upper)
 
     @property
     def starts_near(self) -> bool:

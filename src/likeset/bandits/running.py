@@ -19,7 +19,6 @@ from likeset.bandits.protocols import Array
 from likeset.bandits.rewards import Reward
 from likeset.bandits.ties import tie_width
 from likeset.errors import EmptySetError
-from likeset.support.threads import SingleThreadedBlas
 
 Slots = NDArray[np.intp]
 
@@ -102,11 +101,10 @@ class RunningBounds:
             alive = witnesses.survivors(current, self.alpha, kept)
             stale[known], plausible = ~alive, kept[alive]
         if stale.any():
-            solved = np.flatnonzero(stale)
             played = np.array([] if floor_of is None else [floor_of], dtype=np.intp)
-            maximisers = self._solve(current, rows, solved, played)
+            maximisers = self._solve(current, rows, np.flatnonzero(stale), played)
             if lazy:
-                self._place(rows, slots, solved, np.concatenate([plausible, maximisers]))
+                self._place(rows[stale], slots[stale], plausible, maximisers)
         self._refuse_crossing(slots)
         return np.asarray(self.ceiling[slots])
 
@@ -153,25 +151,20 @@ class RunningBounds:
         if _starts_near(current):
             starts["near"] = np.concatenate([self._highest[high], self._lowest[low]])
         signs = np.where(np.arange(len(asked)) < n, self.reward.sign, -self.reward.sign)
-        with SingleThreadedBlas():
-            found = current.support(rows[asked], sign=signs, **starts)
+        found = current.support(rows[asked], sign=signs, **starts)
         self.solves += len(asked)
         np.minimum.at(self.ceiling, high, found.upper[:n])
         np.maximum.at(self.floor, low, -found.upper[n:])
         self._highest[high], self._lowest[low] = found.maximisers[:n], found.maximisers[n:]
         return np.asarray(found.maximisers[:n])
 
-    def _place(self, rows: Array, slots: Slots, stale: Slots, inside: Array) -> None:
-        """New witnesses of the rows just solved for, whose maximisers are the last of the points ``inside``."""
-        finite = np.isfinite(self.ceiling[slots[stale]])
-        if not finite.any():
-            return
-        reached, solved = stale[finite], slots[stale[finite]]
-        others = len(inside) - len(stale)
-        inside = inside[np.concatenate([np.ones(others, dtype=bool), finite])]
-        with SingleThreadedBlas():
+    def _place(self, rows: Array, slots: Slots, plausible: Array, maximisers: Array) -> None:
+        """New witnesses of rows just solved for; ``plausible`` holds the witnesses of others that are still so."""
+        finite = np.isfinite(self.ceiling[slots])
+        if finite.any():
+            solved, inside = slots[finite], np.concatenate([plausible, maximisers[finite]])
             self._witness[solved], self._sound[solved] = witnesses.place_witnesses(
-                self.space, self.reward.sign, rows[reached], inside, self.ceiling[solved]
+                self.space, self.reward.sign, rows[finite], inside, self.ceiling[solved]
             )
 
     def _forget(self) -> None:

@@ -7,8 +7,7 @@ import numpy as np
 from likeset.arguments import positive
 from likeset.comparison.least_squares import LeastSquaresSet
 from likeset.comparison.likelihood import LevelSnapshot
-from likeset.families.base import Array
-from likeset.spaces.base import Embedded, Space
+from likeset.spaces.base import Space
 from likeset.support.terms import Curve, CurveTerms
 from likeset.support.threads import SingleThreadedBlas
 
@@ -55,25 +54,21 @@ class SelfNormalised(LeastSquaresSet):
     def __init__(self, space: Space, alpha: float, sigma: float, spread: float | None = None) -> None:
         super().__init__(space, alpha, sigma)
         self.spread = 2.0 * self.sigma if spread is None else positive("spread", spread)
-        self._penalty = 1.0 / self.spread**2  # until the first covariate is known
-
-    def _observe(self, phi: Embedded, y: Array) -> None:
-        if self._sums.count == 0:
-            self._penalty = float(phi.coordinates @ phi.coordinates) / self.spread**2
-        super()._observe(phi, y)
 
     def _snapshot(self) -> LevelSnapshot:
         """One term per eigenvector u of V, with eigenvalue v and moment m = u'sum x y/sigma^2.
 
         (m - v z)^2 / (v + lambda) / 2  -  log(1 + v/lambda) / 2     at z = u'theta
         """
+        first = self._stream.ledger.merged.coordinates[:1]
+        penalty = float(np.sum(first**2)) / self.spread**2 if len(first) else 1.0  # without data it plays no part
         with SingleThreadedBlas():
             values, vectors = np.linalg.eigh(self._sums.gram / self.sigma**2)
         v = np.maximum(values, 0.0)
-        m, shrunk = vectors.T @ self._sums.moment / self.sigma**2, v + self._penalty
+        m, shrunk = vectors.T @ self._sums.moment / self.sigma**2, v + penalty
         share = v / shrunk
         terms = CurveTerms(Curve.QUADRATIC, v * share, m * share)
-        gains = 0.5 * (m * (m / shrunk) - np.log1p(v / self._penalty))
+        gains = 0.5 * (m * (m / shrunk) - np.log1p(v / penalty))
         return LevelSnapshot(
             self.space, self._stream.basis, vectors.T, terms, gains, self.alpha, True, self.n_observations
         )

@@ -23,6 +23,7 @@ from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.spaces.base import Array
 from likeset.spaces.kernel_basis import RKHSBasis, SharedRows
 from likeset.spaces.kernel_settings import kernel_from_settings, kernel_settings
+from likeset.support.threads import SingleThreadedBlas
 
 Kernel = Callable[[Array, Array], Array]
 
@@ -169,7 +170,8 @@ class RKHS:
     def norms(self, values: Array) -> Array:
         """|f|_k of every row of values on the domain; inf where no function of the space takes them."""
         eigenvalues, vectors = self._domain_spectrum()
-        squares = (values @ vectors) ** 2
+        with SingleThreadedBlas():
+            squares = (values @ vectors) ** 2
         inverse = np.divide(1.0, eigenvalues, out=np.zeros_like(eigenvalues), where=eigenvalues > 0)
         outside = squares @ (eigenvalues == 0)
         return np.where(outside <= 1e-12 * squares.sum(axis=1), np.sqrt(squares @ inverse), np.inf)
