@@ -125,8 +125,11 @@ def test_linear_kernel_equals_the_linear_model(family):
     assert kernel_sequence._running.basis.dimension == 3
     np.testing.assert_allclose(kernel_sequence.ledger.log_q.rows, linear_sequence.ledger.log_q.rows, atol=1e-6)
     queries = rng.normal(size=(10, 3))
-    for a, b in zip(kernel_sequence.set.interval(queries), linear_sequence.set.interval(queries), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    low, high = kernel_sequence.set.interval(queries)
+    low_linear, high_linear = linear_sequence.set.interval(queries)
+    # The kernel's inner products are known to rounding only, and the band is outer: never narrower, hardly wider.
+    for wider in (low_linear - low, high - high_linear):
+        assert wider.min() > -1e-6 and wider.max() < 5e-5
     gradient = kernel_sequence.set.upper_gradient(queries)[1]
     np.testing.assert_allclose(gradient, linear_sequence.set.support(queries).maximisers, atol=1e-3)
 

@@ -189,10 +189,7 @@ def _exercised(predictor: Any, family: Family, weighting: Any) -> ConfidenceSequ
 
 
 def _embedded(sequence: ConfidenceSequence, x: Array) -> Embedded:
-    running = sequence._running
-    basis = running.basis.including(x)
-    number = running.ledger.number(x)
-    return Embedded(x, basis.coordinates(x[None, :])[0][0], running.ledger.merged.count if number is None else number)
+    return sequence._running.ledger.embed(sequence._running.basis, x)[1]
 
 
 def _check_derivatives(family: Family, y: Array, z: float) -> None:

@@ -62,6 +62,10 @@ class NotConvexError(LikesetError):
     """Exact extrema were asked of a family whose negative log-density is not convex in z."""
 
 
+class NumericalError(LikesetError, ArithmeticError):
+    """An identity that validity rests on does not hold to rounding: an answer was refused, nothing was changed."""
+
+
 class FileFormatError(LikesetError):
     """A saved file is damaged, truncated, of a newer version, or not a likeset file."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from likeset.families.base import Family
-from likeset.merged import MergedData
-from likeset.spaces.base import Embedded
+from likeset.merged import MergedData, Seen
+from likeset.spaces.base import Basis, Embedded
 from likeset.support.terms import Array
 
 
@@ -38,6 +38,9 @@ class GrowingRows:
 class Ledger:
     """Raw rows (x, y, w, log q, covariate number) and what the set needs, merged by covariate.
 
+    ``distinct`` and ``outside``: the distinct covariates in order of first appearance, and how far each stuck out of
+    the basis once it was included.
+
     gain_k = sum_{s: x_s = x_k} [ w_s log q_s(y_s) - (the part of w_s log p(y_s | z) that is free of z) ],
     so that  log R(theta) = sum_k [ gain_k + phi_k(x_k'theta) ].
     """
@@ -48,6 +51,8 @@ class Ledger:
         self.weights = GrowingRows(())
         self.log_q = GrowingRows(())
         self.covariate = GrowingRows(())
+        self.distinct = GrowingRows(covariate_shape)
+        self.outside = GrowingRows(())
         self.merged = MergedData(family)
         self._gains = np.zeros(8)
         self._number_of: dict[bytes, int] = {}
@@ -64,6 +69,22 @@ class Ledger:
         """The number of a covariate seen before, by exact equality."""
         return self._number_of.get(x.tobytes())
 
+    def embed(self, basis: Basis, x: Array) -> tuple[Basis, Embedded]:
+        """The basis including x, and x in it; nothing is recorded."""
+        index = self.number(x)
+        if index is None:
+            basis = basis.including(x)
+            inside, outside = basis.coordinates(x[None, :])
+            return basis, Embedded(x, inside[0], self.merged.count, float(outside[0]))
+        coordinates = self.merged.coordinates[index]
+        missing = basis.dimension - len(coordinates)
+        padded = np.pad(coordinates, (0, missing)) if missing else coordinates
+        return basis, Embedded(x, padded, index, float(self.outside.rows[index]))
+
+    def seen(self) -> Seen:
+        """The distinct covariates so far, as later observations will not change them."""
+        return Seen(self.distinct.rows, self.merged.coordinates.copy(), self.outside.rows)
+
     def append(self, phi: Embedded, y: Array, weight: float, log_q: float) -> None:
         """Record one observation."""
         self.x.append(phi.x)
@@ -73,6 +94,8 @@ class Ledger:
         self.covariate.append(phi.index)
         if phi.index == self.merged.count:
             self._number_of[phi.x.tobytes()] = phi.index
+            self.distinct.append(phi.x)
+            self.outside.append(phi.outside)
             if phi.index == len(self._gains):
                 self._gains = np.concatenate([self._gains, np.zeros_like(self._gains)])
         base = self.merged.add(phi, y, weight)
@@ -83,7 +106,7 @@ class Ledger:
         """Everything needed to continue bit for bit."""
         raw = {
             "x": self.x.rows, "y": self.y.rows, "weights": self.weights.rows, "log_q": self.log_q.rows,
-            "covariate": self.covariate.rows, "gains": self.gains,
+            "covariate": self.covariate.rows, "gains": self.gains, "outside": self.outside.rows,
         }  # fmt: skip
         return raw | {f"merged.{key}": value for key, value in self.merged.state().items()}
 
@@ -94,5 +117,8 @@ class Ledger:
         self.merged.restore({k.removeprefix("merged."): v for k, v in state.items() if k.startswith("merged.")})
         self._gains = np.concatenate([state["gains"], np.zeros(max(8, len(state["gains"])))])
         self._number_of = {}
+        self.distinct.restore(np.zeros((0, *self.x.rows.shape[1:])))
         for x, k in zip(self.x.rows, self.covariate.rows, strict=True):
-            self._number_of.setdefault(x.tobytes(), int(k))
+            if self._number_of.setdefault(x.tobytes(), int(k)) == len(self.distinct.rows):
+                self.distinct.append(x)
+        self.outside.restore(state["outside"] if "outside" in state else np.zeros(len(self.distinct.rows)))

@@ -12,6 +12,7 @@ one such table with the weights of the ratio, each predictor one without weights
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -212,12 +213,12 @@ class MergedData:
         """phi_1, ..., phi_count as they are now; arrays may be views, do not write."""
         return self.sums.terms(self.count)
 
-    def snapshot(self) -> tuple[Array, Terms]:
-        """Coordinates and terms that later observations do not change."""
+    def snapshot(self) -> Terms:
+        """Terms that later observations do not change."""
         terms = self.terms()
         if isinstance(terms, CurveTerms):
             terms = CurveTerms(terms.curve, terms.a.copy(), terms.s.copy())
-        return self.coordinates.copy(), terms
+        return terms
 
     def state(self) -> dict[str, Array]:
         """Everything needed to continue bit for bit."""
@@ -228,6 +229,15 @@ class MergedData:
         self._rows = state["coordinates"].copy() if len(state["coordinates"]) else np.zeros((8, 0))
         self.count = len(state["coordinates"])
         self.sums.restore(state)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The distinct covariates of a snapshot: as given, in coordinates, and the length of each outside the span."""
+
+    covariates: Array
+    coordinates: Array
+    outside: Array
 
 
 def with_columns(rows: Array, columns: int) -> Array:

@@ -187,10 +187,9 @@ class ConfidenceSequence:
         """The confidence set of what has been seen: an immutable snapshot."""
         if self._set is None:
             ledger, membership = self._running.ledger, self._running.membership
-            coordinates, terms = ledger.merged.snapshot()
             self._set = LikelihoodSet(
-                self.space, self._running.basis, coordinates, terms, ledger.gains.copy(), self.alpha,
-                self.family.convex, len(ledger), None if membership is None else membership.table,
+                self.space, self._running.basis, ledger.seen(), ledger.merged.snapshot(), ledger.gains.copy(),
+                self.alpha, self.family.convex, len(ledger), None if membership is None else membership.table,
             )  # fmt: skip
         return self._set
 
@@ -216,18 +215,10 @@ class ConfidenceSequence:
 
     def _record(self, running: Running, x: Array, y: Array) -> None:
         """Algorithm 1, one step: embed, forecast, weigh; then, and only then, look at y."""
-        ledger = running.ledger
-        index = ledger.number(x)
-        basis, membership = running.basis, running.membership
-        if index is None:
-            index = ledger.merged.count
-            basis = basis.including(x)
-            membership = None if membership is None else membership.including(x)
-            coordinates = basis.coordinates(x[None, :])[0][0]
-        else:
-            coordinates = ledger.merged.coordinates[index]
-        missing = basis.dimension - len(coordinates)
-        phi = Embedded(x, np.pad(coordinates, (0, missing)) if missing else coordinates, index)
+        ledger, membership = running.ledger, running.membership
+        basis, phi = ledger.embed(running.basis, x)
+        if membership is not None and phi.index == ledger.merged.count:
+            membership = membership.including(x)
 
         forecast = running.forecaster.forecast(phi)
         weight = self._checked_weight(running.weigher.weight(phi))

@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 from likeset import support
 from likeset.arguments import positive_integer, real_array, real_number
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
-from likeset.merged import with_columns
+from likeset.merged import Seen, with_columns
 from likeset.outline import outline
 from likeset.peaks import Peak, maximise_upper
-from likeset.spaces.base import Basis, Space
+from likeset.spaces.base import IN_SPAN, Basis, Space
 from likeset.spaces.linear import Linear
 from likeset.support import Ellipsoid, PreparedSet, is_quadratic
+from likeset.support.charge import charge_of, minima
 from likeset.support.evaluate import log_sum_exp, reweighted, term_values
 from likeset.support.terms import Array, CurveTerms, LevelSet, Solution, StartsNear, Terms, WindowedSet, WindowTable
 from likeset.support.threads import SingleThreadedBlas
@@ -36,7 +37,6 @@ from likeset.support.window_table import window_exponents
 
 _ROUNDING = 64 * np.finfo(np.float64).eps
 _GRADIENT_STEP = 1e-5
-_IN_SPAN = 4e-7  # share of a direction's length outside the span that is bounded rather than solved for
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Support:
     """Answers of ``LikelihoodSet.support`` for the rows of X.
 
     values       x'theta attained at ``maximisers`` (a lower bound of the maximum)
-    maximisers   parameters in the set, in the user's coordinates
+    maximisers   parameters in the set (up to its ``charge``), in the user's coordinates
     upper        certified outer bound of the maximum: what ``LikelihoodSet.upper`` returns
     """
 
@@ -65,7 +65,7 @@ class LikelihoodSet:
         self,
         space: Space,
         basis: Basis,
-        coordinates: Array,
+        seen: Seen,
         terms: Terms,
         gains: Array,
         alpha: float,
@@ -80,7 +80,8 @@ class LikelihoodSet:
         self._convex = convex
         self._gains = gains
         self._terms = terms
-        self._coordinates = with_columns(coordinates, basis.dimension)
+        self._seen = seen
+        self._coordinates = with_columns(seen.coordinates, basis.dimension)
         self._windows = None if windows is None else _audible(windows, gains)
         self._level = -log(alpha) - float(gains.sum())
 
@@ -99,13 +100,12 @@ class LikelihoodSet:
 
     def log_ratio_by_covariate(self, theta: Any) -> Array:
         """The contributions gain_k + phi_k(x_k'theta) to log R(theta), shape (n, number of distinct covariates)."""
-        return self._gains + self._losses(self._basis.project(theta))
+        return self._gains + self._losses(theta)
 
     def contains(self, theta: Any) -> Any:
         """Whether |theta| <= bound and log R(theta) <= log(1/alpha), up to rounding. One bool, or one per row."""
         with SingleThreadedBlas():
-            inside, norms = self._basis.parameters(theta)
-            losses = self._losses(inside)
+            norms, losses = self._basis.norms(theta), self._losses(theta)
         # Gains and losses cancel: the rounding of their sum is that of the numbers it was made from.
         if self._whole_ball:
             excess, sizes = np.zeros(len(losses)), np.zeros(len(losses))
@@ -257,8 +257,31 @@ class LikelihoodSet:
             return len(self._windows.members) == 0
         return len(self._gains) == 0 or self._level == inf
 
-    def _losses(self, coordinates: Array) -> Array:
-        return term_values(self._terms, coordinates @ self._coordinates.T)
+    def _losses(self, theta: Any) -> Array:
+        """phi_k at the values that the user's parameters take at the covariates: no basis is involved."""
+        return term_values(self._terms, self._values(theta))
+
+    def _values(self, theta: Any) -> Array:
+        return self._basis.values(theta, self._seen.covariates)
+
+    @cached_property
+    def charge(self) -> float:
+        """Nats by which bounds raise the level, because in a function space covariates were merged to numerical rank.
+
+        Zero in linear models and wherever the basis holds every covariate seen; see :mod:`likeset.support.charge`.
+        ``log_ratio`` and ``contains`` are exact without it.
+        """
+        squares = np.where(np.isneginf(self._gains), 0.0, self._seen.outside**2)
+        if not squares.any():
+            return 0.0
+        lowest, slack = minima(self._terms), 0.0
+        if lowest is not None and self._windows is None:
+            slack = self._level - float(lowest.sum())
+        elif lowest is not None and self._windows is not None:
+            quiet = window_exponents(self._windows, np.where(squares > 0.0, self._gains + lowest, 0.0))
+            slack = -log(self.alpha) - float(quiet.min(initial=inf))
+        reach = self.space.bound * np.hypot(np.linalg.norm(self._coordinates, axis=1), np.sqrt(squares))
+        return charge_of(self._terms, squares, self.space.bound, slack, reach)
 
     def _directions(self, X: Any) -> tuple[Array, Array]:
         return self._basis.coordinates(self.space.covariates(X, "X"))
@@ -268,8 +291,16 @@ class LikelihoodSet:
         with SingleThreadedBlas():
             ellipsoid = self._ellipsoid()
             if ellipsoid is not None:
-                return ellipsoid.bounds(inside, outside)
+                leaving, spill = self._split(inside, outside)
+                return ellipsoid.bounds(inside, leaving) + spill
         return self._maximise(inside, outside).upper
+
+    def _split(self, inside: Array, outside: Array) -> tuple[Array, Array]:
+        """Lengths outside the span that are solved for, and what the others, which are tiny, can add at most."""
+        tiny = outside <= IN_SPAN * np.hypot(np.linalg.norm(inside, axis=1), outside)
+        spill = np.zeros(len(outside))
+        np.multiply(self.space.bound, outside, out=spill, where=tiny & (outside > 0))
+        return np.where(tiny, 0.0, outside), spill
 
     def _starts(self, near: Any, count: int) -> Array:
         if getattr(self.space, "domain", ...) is None:
@@ -288,30 +319,28 @@ class LikelihoodSet:
         """
         if self._whole_ball:
             return self._maximise_over_ball(inside, outside)
+        leaving, spill = self._split(inside, outside)
         with SingleThreadedBlas():
             ellipsoid = self._ellipsoid()
             if ellipsoid is not None:
-                return ellipsoid.solve(inside, outside=outside)
-        sticks_out = outside.any()
-        leaves_span = sticks_out and np.any(outside > _IN_SPAN * np.hypot(np.linalg.norm(inside, axis=1), outside))
-        with SingleThreadedBlas():
-            prepared = self._prepared_padded if leaves_span else self._prepared
-            if prepared.status == "empty":
-                raise EmptySetError(self.alpha)
-            directions = np.column_stack([inside, outside]) if leaves_span else inside
-            if near is not None and isinstance(prepared, StartsNear):
-                if leaves_span:  # what norm is left is best spent outside the span, where the likelihood is flat
-                    left = np.maximum(self.space.bound**2 - np.einsum("ij,ij->i", near, near), 0.0)
-                    near = np.column_stack([near, np.where(near.any(axis=1), np.sqrt(left), 0.0)])
-                solution = prepared.solve_near(directions, near)
+                solution = ellipsoid.solve(inside, outside=leaving)
             else:
-                solution = prepared.solve(directions)
-        if not sticks_out or leaves_span:
-            return solution
-        # What sticks out of the span by rounding only can add at most its length times the bound.
-        spill = np.zeros(len(inside))
-        np.multiply(self.space.bound, outside, out=spill, where=outside > 0)
+                solution = self._solved(inside, leaving, near)
         return Solution(solution.values, solution.points, solution.upper + spill)
+
+    def _solved(self, inside: Array, outside: Array, near: Array | None) -> Solution:
+        """``_maximise`` for sets that are no ellipsoids."""
+        leaves_span = outside.any()
+        prepared = self._prepared_padded if leaves_span else self._prepared
+        if prepared.status == "empty":
+            raise EmptySetError(self.alpha)
+        directions = np.column_stack([inside, outside]) if leaves_span else inside
+        if near is None or not isinstance(prepared, StartsNear):
+            return prepared.solve(directions)
+        if leaves_span:  # what norm is left is best spent outside the span, where the likelihood is flat
+            left = np.maximum(self.space.bound**2 - np.einsum("ij,ij->i", near, near), 0.0)
+            near = np.column_stack([near, np.where(near.any(axis=1), np.sqrt(left), 0.0)])
+        return prepared.solve_near(directions, near)
 
     def _ellipsoid(self) -> Ellipsoid | None:
         """The prepared set if it is an ellipsoid cut with a ball, which takes directions outside the span as well."""
@@ -345,8 +374,8 @@ class LikelihoodSet:
                 "declared so; contains() and log_ratio() work for any family."
             )
         if self._windows is None:
-            return support.prepare(LevelSet(coordinates, self._terms, self._level, self.space.bound))
-        level = -log(self.alpha)
+            return support.prepare(LevelSet(coordinates, self._terms, self._level + self.charge, self.space.bound))
+        level = -log(self.alpha) + self.charge
         return support.prepare_windows(
             WindowedSet(coordinates, self._terms, self._gains, self._windows, level, self.space.bound)
         )
@@ -384,7 +413,7 @@ class _Reweighted(LikelihoodSet):
 
     def __init__(self, parent: LikelihoodSet, gains: Array, terms: Terms, level: float) -> None:
         super().__init__(
-            parent.space, parent._basis, parent._coordinates, terms, gains, parent.alpha, parent._convex,
+            parent.space, parent._basis, parent._seen, terms, gains, parent.alpha, parent._convex,
             parent.n_observations,
         )  # fmt: skip
         self._level = level - float(gains.sum())

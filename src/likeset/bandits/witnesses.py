@@ -54,7 +54,8 @@ def values_at(space: Any, theta: Array, rows: Array) -> Array:
 
 def survivors(current: Any, alpha: float, witnesses: Array) -> NDArray[np.bool_]:
     """Which sound witnesses are still plausible. Their norms do not change, so only log R is asked."""
-    return np.asarray(np.atleast_1d(current.log_ratio(witnesses)) <= -np.log(alpha))
+    level = -np.log(alpha) + getattr(current, "charge", 0.0)
+    return np.asarray(np.atleast_1d(current.log_ratio(witnesses)) <= level)
 
 
 def place_witnesses(

@@ -83,15 +83,7 @@ class Stream:
 
     def append(self, x: Array, y: Array) -> Embedded:
         """Record one checked observation."""
-        index = self.ledger.number(x)
-        if index is None:
-            index = self.ledger.merged.count
-            self.basis = self.basis.including(x)
-            coordinates = self.basis.coordinates(x[None, :])[0][0]
-        else:
-            coordinates = self.ledger.merged.coordinates[index]
-        missing = self.basis.dimension - len(coordinates)
-        phi = Embedded(x, np.pad(coordinates, (0, missing)) if missing else coordinates, index)
+        self.basis, phi = self.ledger.embed(self.basis, x)
         self.ledger.append(phi, y, 1.0, 0.0)
         return phi
 
@@ -178,24 +170,23 @@ class Comparison(ABC):
     def _snapshot(self) -> Snapshot:
         """The set now."""
 
+    @property
+    def misfit(self) -> float:
+        """What numerical rank may add to the radius of an ellipsoid: zero in linear models."""
+        return 0.0
+
     def _ellipsoid(self, *, centre: Array, precision: Array, outside: float, squared_radius: float) -> Ellipsoid:
         """{ |theta - centre|_V^2 <= squared_radius }, V = precision on the span and ``outside`` times I beyond it."""
         return Ellipsoid(
             self.space, self._stream.basis, self.alpha, self.n_observations, centre=centre, precision=precision,
-            outside=outside, squared_radius=squared_radius, within_theta=self.within_theta,
+            outside=outside, squared_radius=(np.sqrt(squared_radius) + self.misfit) ** 2,
+            within_theta=self.within_theta,
         )  # fmt: skip
 
 
 def parameter_dimension(space: Space) -> int | None:
-    """Dimension of theta: of R^d, or of the functions on a finite domain (numerical rank); None if infinite."""
-    if isinstance(space, Linear):
-        return space.dim
-    if isinstance(space, RKHS) and space.domain is not None:
-        basis: Basis = space.start()
-        for point in space.domain:
-            basis = basis.including(point)
-        return basis.dimension
-    return None
+    """Dimension of theta: of R^d, or an upper bound of that of the functions on a finite domain; None if infinite."""
+    return space.dim if isinstance(space, Linear) else space.rank if isinstance(space, RKHS) else None
 
 
 def longest_covariate(space: Space) -> float:

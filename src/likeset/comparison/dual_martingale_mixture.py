@@ -46,4 +46,5 @@ class DualMartingaleMixture(LeastSquaresSet):
     def _snapshot(self) -> EllipsoidFamily:
         squared = squared_mixture_radius(self._sums, self.sigma, self.spread, self.alpha)
         grid: Array = GRID * np.float64(self.sigma**2 / self.spread)
-        return EllipsoidFamily(self.space, self._stream.basis, self.alpha, self._sums, squared, grid)
+        padded = (np.sqrt(squared) + self.misfit * self.sigma) ** 2
+        return EllipsoidFamily(self.space, self._stream.basis, self.alpha, self._sums, padded, grid)

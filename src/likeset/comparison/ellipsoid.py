@@ -82,7 +82,7 @@ class Ellipsoid:
 
     def contains(self, theta: Any) -> Any:
         """Whether |theta - centre|_V <= r (and |theta| <= B if cut with Theta), up to rounding."""
-        inside, norms = self._basis.parameters(theta)
+        inside, norms = self._basis.project(theta), self._basis.norms(theta)
         with np.errstate(invalid="ignore"):
             rest = np.maximum(norms**2 - np.einsum("ij,ij->i", inside, inside), 0.0)
         offset = inside - self._centre

@@ -77,7 +77,7 @@ class EllipsoidFamily:
 
     def contains(self, theta: Any) -> Any:
         """Whether f is in every ellipsoid: |y - f|^2 - R^2 <= b (B^2 - |f|^2), linear in b, so at both ends."""
-        inside, norms = self._basis.parameters(theta)
+        inside, norms = self._basis.project(theta), self._basis.norms(theta)
         residual = self._energy - 2 * inside @ self._moment + np.einsum("ij,jk,ik->i", inside, self._gram, inside)
         with np.errstate(invalid="ignore"):
             room = self.space.bound**2 * (1 + _OUTWARD) - norms**2

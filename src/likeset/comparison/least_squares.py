@@ -67,6 +67,12 @@ class LeastSquaresSet(Comparison):
         self.sigma = positive("sigma", sigma)
         super().__init__(space, alpha, Gaussian(self.sigma))
         self._sums = LeastSquares()
+        self._sticking_out = 0.0
+
+    @property
+    def misfit(self) -> float:
+        """Largest length, in units of sigma, of what the observations' covariates stick out of the basis by."""
+        return self.space.bound * float(np.sqrt(self._sticking_out)) / self.sigma if self._sticking_out else 0.0
 
     @classmethod
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
@@ -77,3 +83,4 @@ class LeastSquaresSet(Comparison):
 
     def _observe(self, phi: Embedded, y: Array) -> None:
         self._sums.add(phi.coordinates, float(y))
+        self._sticking_out += phi.outside**2

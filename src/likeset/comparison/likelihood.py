@@ -47,12 +47,12 @@ def height(s: LikelihoodSet) -> float | None:
 def level_snapshot(stream: Stream, alpha: float, numerator_loss: float) -> LevelSnapshot:
     """The set with N_t = ``numerator_loss``."""
     ledger = stream.ledger
-    coordinates, terms = ledger.merged.snapshot()
+    terms = ledger.merged.snapshot()
     # The ledger was fed log q = 0, so that its gains add up to the part of L_t that is free of theta. How N_t is
     # spread over the covariates does not matter to a joint set.
     gains = ledger.gains - numerator_loss / max(len(ledger.gains), 1)
     return LevelSnapshot(
-        stream.space, stream.basis, coordinates, terms, gains, alpha, stream.family.convex, len(ledger)
+        stream.space, stream.basis, ledger.seen(), terms, gains, alpha, stream.family.convex, len(ledger)
     )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from likeset.arguments import positive
 from likeset.comparison.least_squares import LeastSquaresSet
 from likeset.comparison.likelihood import LevelSnapshot
-from likeset.spaces.base import Space
+from likeset.merged import Seen
+from likeset.spaces.base import Array, Space
 from likeset.support.terms import Curve, CurveTerms
 from likeset.support.threads import SingleThreadedBlas
 
@@ -68,7 +71,17 @@ class SelfNormalised(LeastSquaresSet):
         m, shrunk = vectors.T @ self._sums.moment / self.sigma**2, v + penalty
         share = v / shrunk
         terms = CurveTerms(Curve.QUADRATIC, v * share, m * share)
-        gains = 0.5 * (m * (m / shrunk) - np.log1p(v / penalty))
-        return LevelSnapshot(
-            self.space, self._stream.basis, vectors.T, terms, gains, self.alpha, True, self.n_observations
-        )
+        price = np.log1p(v / penalty)
+        gains = 0.5 * (m * (m / shrunk) - price)
+        if len(gains):  # half a square of a length, to which the misfit is added
+            length = np.sqrt(float(price.sum()) - 2.0 * np.log(self.alpha))
+            gains[0] -= self.misfit * (length + 0.5 * self.misfit)
+        seen = Seen(vectors.T, vectors.T, np.zeros(len(gains)))
+        return _InCoordinates(self.space, self._stream.basis, seen, terms, gains, self.alpha, True, self.n_observations)
+
+
+class _InCoordinates(LevelSnapshot):
+    """A level set whose terms stand for directions of the basis, not for covariates."""
+
+    def _values(self, theta: Any) -> Array:
+        return np.asarray(self._basis.project(theta) @ self._coordinates.T)

@@ -42,8 +42,7 @@ class Fixed:
     def start(self, family: Family, space: Space) -> FixedForecaster:
         """A forecaster for this family."""
         if self.function is None:
-            dim = space.start().parameters(self.theta)[0].shape[0]  # raises if theta does not fit the space
-            assert dim == 1
+            space.start().project(self.theta)  # raises if theta does not fit the space
         return FixedForecaster(family, self)
 
 

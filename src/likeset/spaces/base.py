@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+IN_SPAN = 2e-6
+"""Share of a covariate's length outside the span up to which it is bounded (times |theta|) rather than solved for."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embedded:
@@ -23,11 +26,13 @@ class Embedded:
     x            the covariate as the user gave it (one row)
     coordinates  in the orthonormal basis of the span, which includes x
     index        number of this distinct covariate, in order of first appearance
+    outside      length of the part of x outside that span, at most: small, but not always zero
     """
 
     x: Array
     coordinates: Array
     index: int
+    outside: float = 0.0
 
 
 @runtime_checkable
@@ -40,19 +45,27 @@ class Basis(Protocol):
         ...
 
     def coordinates(self, x: Array) -> tuple[Array, Array]:
-        """Rows x -> (coordinates (n, dimension), length (n,) of the part outside the span)."""
+        """Rows x -> (coordinates c (n, dimension), length r (n,) of the part outside the span, or a little more).
+
+        Every parameter with |theta| <= B has coordinates t, and x'theta = c't + r u with |t|^2 + u^2 <= B^2; where r is
+        at most ``IN_SPAN`` |x|, only with |t| <= B and |u| <= B.
+        """
         ...
 
     def including(self, x: Array) -> Basis:
         """A basis whose span includes the row x; earlier coordinates stay valid, padded with zeros."""
         ...
 
-    def parameters(self, theta: Any) -> tuple[Array, Array]:
-        """User's parameters, checked -> (coordinates (n, dimension), norms (n,))."""
+    def values(self, theta: Any, x: Array, name: str = "theta") -> Array:
+        """z of the user's parameters (checked; errors call them ``name``) at rows x, not by way of coordinates."""
+        ...
+
+    def norms(self, theta: Any) -> Array:
+        """|theta| of the user's parameters, or a little less."""
         ...
 
     def project(self, theta: Any, name: str = "theta") -> Array:
-        """The coordinates alone, where norms are not needed; ``name`` is what errors call theta."""
+        """Coordinates of the user's parameters on the span; good enough to start a solver from, not for bounds."""
         ...
 
     def lift(self, coordinates: Array, outside: Array, x: Array) -> Array:
@@ -88,7 +101,7 @@ class Space(Protocol):
         ...
 
     def restore(self, state: dict[str, Array]) -> Basis:
-        """The basis whose ``state`` this is."""
+        """The basis whose ``state`` this is; ValueError if it is not a basis of this space."""
         ...
 
     def settings(self) -> dict[str, Any] | None:

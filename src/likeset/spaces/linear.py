@@ -13,7 +13,7 @@ from likeset.arguments import positive, positive_integer, rows
 from likeset.errors import InvalidArgumentError
 from likeset.spaces.base import Array
 
-_NEW_DIRECTION = 1e-12  # a residual below this fraction of |x| is rounding, not a new direction
+_NEW_DIRECTION = 64 * float(np.finfo(np.float64).eps)  # times sqrt(dim): a residual below this share of |x| is rounding
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,22 @@ class LinearBasis:
             return self
         residual = self._reject(x[None, :])
         length = np.linalg.norm(residual)
-        if length <= _NEW_DIRECTION * np.linalg.norm(x):
+        if length <= _NEW_DIRECTION * sqrt(dim) * np.linalg.norm(x):
             return self
         unit = self._reject(residual / length)[0]
         unit /= np.linalg.norm(unit)
         return LinearBasis(np.ascontiguousarray(np.column_stack([self.vectors, unit])))
 
-    def parameters(self, theta: Any) -> tuple[Array, Array]:
-        """Vectors of R^dim -> coordinates of their projection on the span, and their norms."""
-        array = rows("theta", theta, self.vectors.shape[0])
-        return array @ self.vectors, np.linalg.norm(array, axis=1)
+    def values(self, theta: Any, x: Array, name: str = "theta") -> Array:
+        """x'theta for all pairs of rows."""
+        return np.asarray(rows(name, theta, self.vectors.shape[0]) @ x.T)
+
+    def norms(self, theta: Any) -> Array:
+        """Euclidean lengths."""
+        return np.asarray(np.linalg.norm(rows("theta", theta, self.vectors.shape[0]), axis=1))
 
     def project(self, theta: Any, name: str = "theta") -> Array:
-        """The coordinates alone."""
+        """Q'theta."""
         return np.asarray(rows(name, theta, self.vectors.shape[0]) @ self.vectors)
 
     def lift(self, coordinates: Array, outside: Array, x: Array) -> Array:
@@ -90,7 +93,7 @@ def split(x: Array, vectors: Array) -> tuple[Array, Array]:
             for j in range(dim):
                 length += x[k, j] ** 2
                 rest += (x[k, j] - projected[k, j]) ** 2
-            if rest > _NEW_DIRECTION**2 * length:
+            if rest > _NEW_DIRECTION**2 * dim * length:
                 outside[k] = sqrt(rest)
     return inside, outside
 
@@ -141,5 +144,10 @@ class Linear:
         return LinearBasis(np.zeros((self.dim, 0)))
 
     def restore(self, state: dict[str, Array]) -> LinearBasis:
-        """The basis whose ``state`` this is."""
-        return LinearBasis(np.ascontiguousarray(state["vectors"]))
+        """The basis whose ``state`` this is; ValueError if its vectors are not orthonormal."""
+        vectors = np.ascontiguousarray(state["vectors"])
+        if vectors.ndim != 2 or vectors.shape[0] != self.dim or vectors.shape[1] > self.dim:
+            raise ValueError(f"basis vectors of shape {vectors.shape} do not fit {self.dim} dimensions")
+        if not np.abs(vectors.T @ vectors - np.eye(vectors.shape[1])).max(initial=0.0) <= 1e-12:
+            raise ValueError("the basis vectors are not orthonormal")
+        return LinearBasis(vectors)

@@ -5,14 +5,15 @@ in the span of their sections k_p, plus, for a query x, the one direction of k_x
 theorem). :mod:`~likeset.spaces.kernel_basis` keeps an orthonormal basis of the span.
 
 **Numerical rank.** Duplicates, near-duplicates and smooth kernels on fine grids keep the basis small: a section that
-lies in the span up to a relative 1e-13 (in the square) adds no vector, and the computation is exact for a kernel that
-differs from the given one by that much. Queries keep their part outside the span, however small, so bands stay outer.
+lies in the span up to a relative 1e-12 (in the square) adds no vector. Nothing is dropped: queries keep their part
+outside the span, observations are charged for theirs (:mod:`likeset.support.charge`), so bands and sets stay outer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from likeset.arguments import positive, positive_integer, real_array, rows
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.spaces.base import Array
-from likeset.spaces.kernel_basis import RKHSBasis, SharedRows
+from likeset.spaces.kernel_basis import EPS, RKHSBasis
 from likeset.spaces.kernel_settings import kernel_from_settings, kernel_settings
 from likeset.support.threads import SingleThreadedBlas
 
@@ -83,13 +84,17 @@ class RKHS:
         self.dim = positive_integer("dim", dim if dim is not None else 1 if self.domain is None else array.shape[1])
         if self.domain is not None and self.domain.shape[1] != self.dim:
             raise ShapeError("dim", dim, f"does not fit a domain of shape {self.domain.shape}", "leave dim out")
-        self._places = {} if self.domain is None else {p.tobytes(): i for i, p in enumerate(self.domain)}
-        if self.domain is not None and len(self._places) < len(self.domain):
+        self.place_of = {} if self.domain is None else {p.tobytes(): i for i, p in enumerate(self.domain)}
+        if self.domain is not None and len(self.place_of) < len(self.domain):
             raise InvalidArgumentError("domain", domain, "has repeated points", "pass each point once (np.unique)")
         self._spectrum: tuple[Array, Array] | None = None
-        self._check_kernel()
-        if self.domain is not None:
+        self.domain_gram, self.domain_diagonal = np.zeros((0, 0)), np.zeros(0)
+        if self.domain is None:
+            self._checked_gram(np.linspace(0.1, 0.9, 4 * self.dim).reshape(4, self.dim))
+        else:
+            self.domain_gram = self._checked_gram(self.domain)
             self._refuse_zeros(self.domain, "domain")
+            self.domain_diagonal = self.diagonal(self.domain)
 
     def __repr__(self) -> str:
         where = f"dim={self.dim}" if self.domain is None else f"domain of {len(self.domain)} points"
@@ -127,19 +132,22 @@ class RKHS:
         """k(x, y) / sqrt(k(x, x) k(y, y)) for all pairs of rows."""
         return np.asarray(self.kernel(x, y)) / np.sqrt(np.outer(self.diagonal(x), self.diagonal(y)))
 
+    @cached_property
+    def rank(self) -> int | None:
+        """An upper bound of the numerical rank of the functions on the domain; None without one."""
+        if self.domain is None:
+            return None
+        from scipy.linalg.lapack import dpstrf  # pivoted: it finds every direction above rounding
+
+        return int(dpstrf(self.domain_gram, tol=EPS * float(self.domain_diagonal.max()), lower=1)[2])
+
     def start(self) -> RKHSBasis:
         """The empty basis."""
-        return RKHSBasis(self, SharedRows(16, self.dim, len(self._places)), 0)
+        return RKHSBasis.empty(self)
 
     def restore(self, state: dict[str, Array]) -> RKHSBasis:
-        """The basis whose ``state`` this is."""
-        n = len(state["points"])
-        table = SharedRows(max(16, n), self.dim, len(self._places))
-        table.points[:n], table.factor[:n, :n], table.filled = state["points"], state["factor"], n
-        table.on_domain[:, :n] = state["on_domain"]
-        if self.domain is not None:
-            table.places[:n] = self.places(table.points[:n])
-        return RKHSBasis(self, table, n)
+        """The basis whose ``state`` this is; ValueError unless it reproduces this space's kernel."""
+        return RKHSBasis.restored(self, state)
 
     def gram(self, x: Array, y: Array) -> Array:
         """k(x, y) as a plain matrix."""
@@ -157,7 +165,7 @@ class RKHS:
         """Numbers of domain points."""
         if self._is_domain(points):
             return np.arange(len(points))
-        return np.array([self._places[p.tobytes()] for p in np.ascontiguousarray(points)], dtype=np.intp)
+        return np.array([self.place_of[p.tobytes()] for p in np.ascontiguousarray(points)], dtype=np.intp)
 
     def values_on_domain(self, values: Any, name: str = "theta") -> Array:
         """Check function values on the domain; one row per function."""
@@ -167,14 +175,19 @@ class RKHS:
             )
         return rows(name, np.reshape(values, (1, -1)) if np.ndim(values) == 1 else values, len(self.domain))
 
+    def values_at(self, values: Any, x: Array, name: str = "theta") -> Array:
+        """f(x) of functions given by their values on the domain, one row per function: read off, exact."""
+        return np.ascontiguousarray(self.values_on_domain(values, name)[:, self.places(x)])
+
     def norms(self, values: Array) -> Array:
-        """|f|_k of every row of values on the domain; inf where no function of the space takes them."""
+        """|f|_k of every row of values on the domain, rounded down: no function of the ball is taken to be outside.
+
+        The square is v'(K + e I)^-1 v, with e the size of the rounding errors of K's eigenvalues.
+        """
         eigenvalues, vectors = self._domain_spectrum()
         with SingleThreadedBlas():
             squares = (values @ vectors) ** 2
-        inverse = np.divide(1.0, eigenvalues, out=np.zeros_like(eigenvalues), where=eigenvalues > 0)
-        outside = squares @ (eigenvalues == 0)
-        return np.where(outside <= 1e-12 * squares.sum(axis=1), np.sqrt(squares @ inverse), np.inf)
+        return np.asarray(np.sqrt(squares @ (1.0 / (eigenvalues + self._eigenvalue_error()))))
 
     def norm(self, values: Any) -> NormReport:
         """The RKHS norm of a function from its values on the domain: is the bound B large enough?
@@ -184,7 +197,7 @@ class RKHS:
         >>> x = space.domain[:, 0]
         >>> report = space.norm(-(1.4 - 3 * x) * np.sin(18 * x))
         >>> round(report.norm, 2)                                  # larger than the bound of 4
-        4.08
+        4.09
         >>> bool(report.norms[0] > report.norms[2] > report.norms[4])   # and no plateau: jitter hides it
         True
         """
@@ -195,7 +208,8 @@ class RKHS:
         unexplained = float(np.linalg.norm(projected[~kept])) / max(float(np.linalg.norm(row)), 1e-300)
         jitters = eigenvalues.max() * 10.0 ** np.arange(-14, -1, 2)
         norms = np.array([np.sqrt(np.sum(projected**2 / (eigenvalues + jitter))) for jitter in jitters])
-        return NormReport(float(self.norms(row)[0]), unexplained, jitters, norms)
+        explained = unexplained <= 1e-6
+        return NormReport(float(self.norms(row)[0]) if explained else np.inf, unexplained, jitters, norms)
 
     def _is_domain(self, points: Array) -> bool:
         return self.domain is not None and points.shape == self.domain.shape and bool((points == self.domain).all())
@@ -203,7 +217,7 @@ class RKHS:
     def _refuse_strangers(self, points: Array, name: str) -> None:
         assert self.domain is not None
         for i, point in enumerate(points):
-            if point.tobytes() not in self._places:
+            if point.tobytes() not in self.place_of:
                 nearest = self.domain[int(np.argmin(((self.domain - point) ** 2).sum(axis=1)))]
                 raise InvalidArgumentError(
                     f"{name}[{i}]", point, "is not a point of the domain", f"the nearest one is {nearest}"
@@ -221,28 +235,40 @@ class RKHS:
         """Eigenvalues of the kernel matrix of the domain, zero below numerical rank, and eigenvectors."""
         if self._spectrum is None:
             assert self.domain is not None
-            gram = self.gram(self.domain, self.domain)
-            values, vectors = np.linalg.eigh(0.5 * (gram + gram.T))
-            floor = len(values) * np.finfo(np.float64).eps * values[-1]
-            self._spectrum = np.where(values > floor, values, 0.0), vectors
+            values, vectors = np.linalg.eigh(self.domain_gram)
+            self._spectrum = np.where(values > len(values) * EPS * values[-1], values, 0.0), vectors
         return self._spectrum
 
-    def _check_kernel(self) -> None:
-        probe = np.linspace(0.1, 0.9, 4 * self.dim).reshape(4, self.dim) if self.domain is None else self.domain[:4]
-        gram = self.gram(probe, probe.copy())
-        n = len(probe)
+    def _eigenvalue_error(self) -> float:
+        eigenvalues, _ = self._domain_spectrum()
+        return float(len(eigenvalues) * EPS * eigenvalues[-1])
+
+    def _checked_gram(self, points: Array) -> Array:
+        """k of all pairs of points, symmetric to the last bit; refuses what is no covariance kernel on them."""
+        gram = self.gram(points, points.copy())
+        n = len(points)
         if gram.shape != (n, n) or not np.isfinite(gram).all():
             raise InvalidArgumentError(
                 "kernel", self.kernel, f"returned shape {gram.shape} for {n} points or non-finite values",
                 "k(X, Y) must return a finite matrix of shape (len(X), len(Y))",
             )  # fmt: skip
         scale = np.abs(gram).max()
-        if not np.allclose(gram, gram.T, atol=1e-10 * scale) or np.linalg.eigvalsh(gram)[0] < -1e-8 * scale:
+        if not np.abs(gram - gram.T).max() <= 1e-10 * scale or not _is_psd(gram, 1e-8 * scale):
             raise InvalidArgumentError(
                 "kernel", self.kernel, "is not symmetric positive semi-definite", "pass a covariance kernel"
             )
-        if not np.allclose(self.diagonal(probe), np.diag(gram), rtol=1e-10, atol=0.0):
+        if not np.allclose(self.diagonal(points), np.diag(gram), rtol=1e-10, atol=0.0):
             raise InvalidArgumentError(
                 "kernel", self.kernel, "has a diagonal that is not k(x, x), as with a noise kernel",
                 "leave WhiteKernel out: noise is described by the family",
             )  # fmt: skip
+        return np.asarray(0.5 * (gram + gram.T))
+
+
+def _is_psd(matrix: Array, tolerance: float) -> bool:
+    """Whether a symmetric matrix has no eigenvalue below -tolerance."""
+    try:
+        np.linalg.cholesky(matrix + tolerance * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
