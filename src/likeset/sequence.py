@@ -23,7 +23,7 @@ from likeset.predictors import (
     Predictor,
 )
 from likeset.predictors.aggregate import started
-from likeset.scoring import score
+from likeset.scoring import Scoring
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Basis, Embedded, Space
 from likeset.weights import WEIGHTINGS, Unweighted, Weigher, Weighting
@@ -116,6 +116,7 @@ class ConfidenceSequence:
             weigher=self.weighting.start(family, space) if isinstance(self.weighting, Weighting) else self.weighting,
             membership=None if self.windows is None else self.windows.start(space),
         )
+        self._scoring = Scoring(family, space.bound, self.predictor, trusted=_cannot_fail(self.predictor))
         self._trusted = _cannot_fail(self.predictor) and _cannot_fail(self.weighting)
         self._set: LikelihoodSet | None = None
 
@@ -248,8 +249,7 @@ class ConfidenceSequence:
         return number
 
     def _checked_score(self, forecast: Forecast, phi: Embedded, y: Array) -> float:
-        reach = self.space.bound * float(np.linalg.norm(phi.coordinates))
-        return score(forecast, self.family, reach, y, self.predictor)
+        return self._scoring.score(forecast, phi, y)
 
 
 def _chosen_windows(windows: Any, family: Family, space: Space) -> AnyWindows | None:
