@@ -47,8 +47,8 @@ class Inspection:
         elif self.family.observation_shape == (2,):
             charge = _lifetimes(watched, self._breakpoints.around(float(y[0]), reach), log_q)
         else:
-            charge = _numbers(watched, self._breakpoints.around(float(y), reach), log_q)
-        return charge + watched.disagreement(log_q)
+            charge = _numbers(watched, self._breakpoints.around(float(y), reach))
+        return charge + watched.excess(log_q)
 
 
 class Watched:
@@ -57,6 +57,7 @@ class Watched:
     def __init__(self, forecast: Forecast, y: Array, predictor: object) -> None:
         self.forecast, self.y, self.predictor = forecast, y, predictor
         self._at_y: list[float] = []
+        self._next_to_y = np.inf
 
     def __call__(self, outcomes: Array) -> Array:
         """log q of every outcome."""
@@ -84,8 +85,11 @@ class Watched:
         """Who is to blame."""
         return f"{self.forecast!r} of {self.predictor!r}"
 
-    def disagreement(self, log_q: float) -> float:
-        """How far log q(y) alone is above what arrays said; refused where it is more than rounding."""
+    def excess(self, log_q: float) -> float:
+        """How far log q(y) alone is above what arrays say of it and of its neighbours.
+
+        Refused if arrays differ by more than rounding, or neighbours by more than a factor of two: an atom.
+        """
         values = np.array(self._at_y)
         differ = values != log_q
         if np.isfinite(log_q):
@@ -96,7 +100,18 @@ class Watched:
                 f"{values[differ][0]:.6g} when y is an entry of an array; log_density(y) must treat every outcome by "
                 "itself: normalise over all outcomes, not over the array that is handed in."
             )
-        return max(log_q - float(values.min()), 0.0) if np.isfinite(log_q) else 0.0
+        if log_q == -np.inf:
+            return 0.0
+        if not log_q - self._next_to_y <= np.log(2.0):
+            raise PieceError(
+                f"the forecast {self.name} has an atom at y = {self.y}: log q = {log_q:.4g} there and at most "
+                f"{self._next_to_y:.4g} right next to it; a density of real numbers has none (rule 3 of validity)."
+            )
+        return max(log_q - min(self._next_to_y, float(values.min())), 0.0)
+
+    def look_next_to_y(self, outcomes: Array) -> None:
+        """Remember the highest density at the neighbours of y."""
+        self._next_to_y = float(np.max(self(outcomes)))
 
 
 def _charge(lower: float, upper: float, watched: Watched, where: str) -> float:
@@ -114,10 +129,10 @@ def _charge(lower: float, upper: float, watched: Watched, where: str) -> float:
     return float(np.log(max(upper, 1.0)))
 
 
-def _numbers(watched: Watched, edges: Array, log_q: float) -> float:
+def _numbers(watched: Watched, edges: Array) -> float:
     mass = integrate(watched, edges)
-    charge = _charge(mass.lower, mass.upper, watched, "over the outcomes")
-    return charge + _jump(watched, log_q, watched(_neighbours(edges, float(watched.y))))
+    watched.look_next_to_y(_neighbours(edges, float(watched.y)))
+    return _charge(mass.lower, mass.upper, watched, "over the outcomes")
 
 
 def _lifetimes(watched: Watched, edges: Array, log_q: float) -> float:
@@ -142,10 +157,10 @@ def _lifetimes(watched: Watched, edges: Array, log_q: float) -> float:
             f"the forecast {watched.name} ignores the event flag: q(t, 0) = q(t, 1) for every t; "
             "an outcome (t, 0) has the probability of living longer than t, (t, 1) the density at t."
         )
-    if not watched.y[1]:
-        return charge
-    near = _neighbours(edges, time)
-    return charge + _jump(watched, log_q, watched(np.column_stack([near, np.ones_like(near)])))
+    if watched.y[1]:
+        near = _neighbours(edges, time)
+        watched.look_next_to_y(np.column_stack([near, np.ones_like(near)]))
+    return charge
 
 
 def _counts(watched: Watched, family: Family, reach: float, log_q: float) -> float:
@@ -173,19 +188,6 @@ def _neighbours(edges: Array, y: float) -> Array:
     place = int(np.searchsorted(edges, y))
     next_to = edges[[i for i in (place - 1, place + 1) if 0 <= i < len(edges)]]
     return np.concatenate([next_to, 0.5 * (next_to + y)])
-
-
-def _jump(watched: Watched, log_q: float, next_to_y: Array) -> float:
-    """How far log q(y) is above the density next to y; an atom is refused."""
-    highest = float(np.max(next_to_y))
-    if log_q == -np.inf or log_q <= highest:
-        return 0.0
-    if not log_q - highest <= np.log(2.0):
-        raise PieceError(
-            f"the forecast {watched.name} has an atom at y = {watched.y}: log q = {log_q:.4g} there and at most "
-            f"{highest:.4g} right next to it; a density of real numbers has none (rule 3 of validity)."
-        )
-    return log_q - highest
 
 
 class Breakpoints:

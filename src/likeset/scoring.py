@@ -42,10 +42,10 @@ class Scoring:
         if isinstance(self.family, CustomFamily):
             self.family.check_reach(max([z for z in (reach, *_plugged_in(forecast)) if np.isfinite(z)], default=0.0))
             self.family.check_outcome(float(y), reach)
-        log_q = log_density_at(forecast, y, self.predictor)
         if self.trusted:
-            return log_q
+            return log_density_at(forecast, y, self.predictor)
         log_mass = log_mass_by_construction(forecast, self.family, self.predictor)
+        log_q = log_density_at(forecast, y, self.predictor)
         if log_mass is not None:
             return log_q - log_mass
         return log_q - self._inspection.charge(forecast, reach, y, log_q)

@@ -22,7 +22,6 @@ from likeset.families.custom_checks import (
     check_outcome,
     check_range,
     first_difference,
-    measured_peak,
     second_difference,
 )
 from likeset.families.mass import around
@@ -94,8 +93,8 @@ class CustomFamily:
         self._sample, self._mean = sample, mean
         self.convex = bool(convex)
         self._checked = self.z_range
-        check_range(self, np.linspace(low, high, 25), np.linspace(low, high, 5))
-        self._peak = measured_peak(self, np.linspace(low, high, 5))
+        self._mass_at = np.linspace(low, high, 5)
+        self._peaks = check_range(self, np.linspace(low, high, 25), self._mass_at)
 
     def __repr__(self) -> str:
         return f"{self.name}()"
@@ -186,12 +185,12 @@ class CustomFamily:
     def breakpoints(self, z: float) -> Array:
         """Edges of panels over y for densities like p(. | z): every scale from e^-|z| to e^|z|, and more."""
         if self.support == "unit":
-            left = np.concatenate([np.arange(-400.0, -60.0, 4.0), np.arange(-60.0, 0.0)])
+            left = np.concatenate([np.arange(-1000.0, -60.0, 4.0), np.arange(-60.0, 0.0)])
             return np.concatenate([2.0**left, 1.0 - 2.0 ** -np.arange(2.0, 53.0)])
         octaves = min(2.0 * abs(z) / np.log(2.0), 250.0)
         if self.support == "positive":
             near = np.arange(-60.0 - octaves, 40.0 + octaves)
-            return 2.0 ** np.concatenate([np.arange(-400.0, near[0] - 2.0, 4.0), near])
+            return 2.0 ** np.concatenate([np.arange(-1000.0, near[0] - 2.0, 4.0), near])
         scales = 2.0 ** (-20.0 - 0.5 * octaves), 2.0 ** (30.0 + 0.5 * octaves)
         return np.unique(np.concatenate([around(0.0, *scales), around(z, *scales)]))
 
@@ -214,16 +213,18 @@ class CustomFamily:
     def _extend(self, reach: float) -> None:
         low, high = self._checked
         new = min(low, -reach), max(high, reach)
-        probes = [np.linspace(a, b, 25) for a, b in ((new[0], low), (high, new[1])) if a < b]
-        totals = [np.linspace(a, b, 5) for a, b in ((new[0], low), (high, new[1])) if a < b]
-        check_range(self, np.concatenate(probes), np.concatenate(totals))
-        self._peak = max(self._peak, measured_peak(self, np.concatenate(totals)))
+        sides = [(a, b) for a, b in ((new[0], low), (high, new[1])) if a < b]
+        mass_at = np.concatenate([np.linspace(*side, 5) for side in sides])
+        peaks = check_range(self, np.concatenate([np.linspace(*side, 25) for side in sides]), mass_at)
+        self._mass_at, order = np.unique(np.concatenate([self._mass_at, mass_at]), return_index=True)
+        self._peaks = np.concatenate([self._peaks, peaks])[order]
         self._checked = new
 
     def check_outcome(self, y: float, reach: float) -> None:
         """Refuse an atom, or a spike that the checks could not see, at an outcome that came."""
         reach = reach if np.isfinite(reach) else max(map(abs, self.z_range))
-        check_outcome(self, y, np.array([-reach, 0.0, reach]), self._peak)
+        z = np.array([-reach, 0.0, reach])
+        check_outcome(self, y, z, np.exp(np.interp(z, self._mass_at, np.log(self._peaks))))
 
     def probes(self) -> Array:
         """A few outcomes at which functions are compared with their differences."""

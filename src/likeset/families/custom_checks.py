@@ -16,7 +16,7 @@ import numpy as np
 
 from likeset.errors import NotConvexError, PieceError
 from likeset.families.base import Array
-from likeset.families.mass import around, integrate, nearest_scale
+from likeset.families.mass import Mass, around, distances, integrate, nearest_scale
 
 if TYPE_CHECKING:
     from likeset.families.custom import CustomFamily
@@ -25,16 +25,18 @@ _STEP = 2e-3  # balances the truncation error (step^6) of the differences below 
 _ROUNDING = 50 * np.finfo(float).eps  # of the sums in a difference, relative to the function
 _MASS_ERROR = 1e-6
 _MOST_COUNTS = 2**17
-_DROP = np.log(4.0)  # a density that falls by this factor within a tenth of its usual width has a spike
+_DROP = np.log(4.0)  # a density that falls by this factor within half the width of its law has a spike
 
 
-def check_range(family: CustomFamily, z: Array, mass_at: Array) -> None:
-    """Check values, derivatives and convexity at every z, the mass at every entry of ``mass_at``."""
+def check_range(family: CustomFamily, z: Array, mass_at: Array) -> Array:
+    """Check values, derivatives and convexity at every z, the mass at every entry of ``mass_at``.
+
+    Returns, for the latter, the highest density averaged over a panel with some mass: its inverse is the law's width.
+    """
     with np.errstate(all="ignore"):
         for y in family.probes():
             _check_derivatives(family, float(y), z)
-        for at in mass_at:
-            check_mass(family, float(at))
+        return np.array([check_mass(family, float(at)) for at in mass_at])
 
 
 def _check_derivatives(family: CustomFamily, y: float, z: Array) -> None:
@@ -58,12 +60,16 @@ def _check_derivatives(family: CustomFamily, y: float, z: Array) -> None:
         )
 
 
-def check_mass(family: CustomFamily, z: float, near: float | None = None) -> None:
-    """The density at z integrates to one, with breakpoints at every scale around the outcome ``near``, if given."""
-    total, error = _mass(family, z, near)
+def check_mass(family: CustomFamily, z: float, near: float | None = None) -> float:
+    """The density at z integrates to one, with breakpoints at every scale around the outcome ``near``, if given.
+
+    Returns its highest average over a panel.
+    """
+    mass, peak = _counted(family, z) if family.discrete else _integrated(family, z, near)
+    total, error = float(mass.integral.sum()), float(mass.error.sum())
     if not abs(total - 1.0) <= _MASS_ERROR:
         seen = "" if near is None else f" if one looks closely at the observed y = {near:g}"
-        beyond = f" over the counts below {_MOST_COUNTS}" if family.support == "counts" else ""
+        beyond = f" over the counts below {_MOST_COUNTS}" if _has_counts(family) else ""
         raise PieceError(
             f"{family.name}: the density integrates to {total:.8g}{beyond} at z = {z:g}{seen}, not to 1; "
             "add the log of the normalising constant (densities, not scores)."
@@ -73,44 +79,37 @@ def check_mass(family: CustomFamily, z: float, near: float | None = None) -> Non
             f"{family.name}: the density at z = {z:g} could not be integrated (error {error:.2g}); it has too many "
             "jumps or spikes to be told from a function that is no density."
         )
+    return peak
 
 
-def _mass(family: CustomFamily, z: float, near: float | None) -> tuple[float, float]:
-    if family.discrete:
-        y, _ = family.outcomes(np.array([z]))
-        total = float(np.sum(np.exp(family.log_density(y, np.full(len(y), z)))))
-        if family.support == "counts" and total < 1.0 - _MASS_ERROR:
-            rest = np.arange(float(len(y)), _MOST_COUNTS)
-            total += float(np.sum(np.exp(family.log_density(rest, np.full(len(rest), z)))))
-        return total, 0.0
+def _counted(family: CustomFamily, z: float) -> tuple[Mass, float]:
+    y, _ = family.outcomes(np.array([z]))
+    probability = np.exp(family.log_density(y, np.full(len(y), z)))
+    if _has_counts(family) and probability.sum() < 1.0 - _MASS_ERROR:
+        rest = np.arange(float(len(y)), _MOST_COUNTS)
+        probability = np.concatenate([probability, np.exp(family.log_density(rest, np.full(len(rest), z)))])
+    return Mass(probability, np.zeros(1)), 1.0
+
+
+def _integrated(family: CustomFamily, z: float, near: float | None) -> tuple[Mass, float]:
     edges = family.breakpoints(z)
     if near is not None:
         local = around(near, nearest_scale(near), 1e6)
         edges = np.unique(np.concatenate([edges, local[_inside(family, local)]]))
     mass = integrate(lambda y: family.log_density(y, np.full(len(y), z)), edges)
-    return float(mass.integral.sum()), float(mass.error.sum())
+    return mass, float(np.max(np.where(mass.integral > 1e-3, mass.integral / np.diff(edges), 0.0)))
 
 
-def measured_peak(family: CustomFamily, z: Array) -> float:
-    """The highest density seen near these z: its inverse is the width of the narrowest law."""
-    if family.discrete:
-        return 1.0
-    with np.errstate(all="ignore"):
-        edges = [family.breakpoints(float(at)) for at in z]
-        values = [family.log_density(y, np.full(len(y), at)) for y, at in zip(edges, z, strict=True)]
-    return float(np.exp(np.max(np.concatenate(values))))
-
-
-def check_outcome(family: CustomFamily, y: float, z: Array, peak: float) -> None:
+def check_outcome(family: CustomFamily, y: float, z: Array, peaks: Array) -> None:
     """Refuse an atom at y, or mass hidden in a spike around it, for the laws of these z.
 
-    An ordinary density is found out with one call: within half the width 1 / peak of the narrowest law it does not drop
-    to a quarter on both sides. Where it does, the mass is computed with breakpoints around y.
+    An ordinary density is recognised with one call: within half the width 1 / peak of its law it does not drop to a
+    quarter on both sides. Where it does, the mass is computed with breakpoints around y.
     """
     if family.discrete:
         return
     nearest = nearest_scale(y)
-    steps = nearest * 4.0 ** np.arange(2 + int(np.ceil(np.log(max(0.5 / (peak * nearest), 4.0)) / np.log(4.0))))
+    steps = distances(nearest, 0.5 / float(np.min(peaks)))
     outcomes = np.concatenate([[y], y - steps, y + steps])
     outside = ~_inside(family, outcomes)
     outcomes[outside] = y
@@ -128,11 +127,16 @@ def check_outcome(family: CustomFamily, y: float, z: Array, peak: float) -> None
             f"{family.name}: the density has an atom at the observed y = {y:g}; under support={family.support!r} "
             "every single outcome has probability zero: declare a list of outcomes, or smooth it."
         )
-    # Higher of the two sides at this distance and at four times it: one value may sit in a dip.
+    # The higher value at this distance and at four times it: one of them may sit in a dip.
     ring = np.maximum(sides[:, :-1], sides[:, 1:])
-    for at in z[(at_y[:, None] > ring[:, :-1] + _DROP).any(axis=1)]:
+    drops = (at_y[:, None] > ring + _DROP) & (steps[:-1] < 0.5 / peaks[:, None])
+    for at in z[drops.any(axis=1)]:
         with np.errstate(all="ignore"):
             check_mass(family, float(at), near=y)
+
+
+def _has_counts(family: CustomFamily) -> bool:
+    return isinstance(family.support, str) and family.discrete
 
 
 def _inside(family: CustomFamily, y: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:

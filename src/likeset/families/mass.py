@@ -89,12 +89,17 @@ def _both_rules(log_density: Callable[[Array], Array], left: Array, right: Array
 
 def around(centre: float, smallest: float, largest: float) -> Array:
     """Breakpoints at geometric distances on both sides of ``centre``, itself included."""
-    count = 2 + int(max(np.log(largest / smallest) / np.log(_RATIO), 1.0))
-    steps = smallest * _RATIO ** np.arange(count)
+    steps = distances(smallest, largest)
     return np.concatenate([centre - steps[::-1], [centre], centre + steps])
+
+
+def distances(smallest: float, largest: float) -> Array:
+    """A geometric sequence from ``smallest`` to ``largest`` and a little beyond."""
+    first, last, step = np.log(smallest), np.log(largest), np.log(_RATIO)
+    return np.exp(first + step * np.arange(2.0 + int(max((last - first) / step, 1.0))))
 
 
 def nearest_scale(y: float) -> float:
     """The smallest distance from y that is looked at: 1e-12, less where y itself is small, never below rounding."""
     scale = min(1e-12, 1e-6 * abs(y)) if y else 1e-12
-    return max(scale, 16.0 * float(np.spacing(abs(y))), 1e-290)
+    return max(scale, 16.0 * float(np.spacing(abs(y))), 1e-307)
