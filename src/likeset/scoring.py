@@ -20,7 +20,7 @@ from likeset.families.base import Array, Family
 from likeset.families.custom import CustomFamily
 from likeset.inspection import Inspection
 from likeset.predictors import Blend, Forecast, MixtureForecast, PlugIn
-from likeset.predictors.predictive import count_of_densities
+from likeset.predictors.predictive import QuadraturePredictive, count_of_densities
 from likeset.spaces.base import Embedded
 
 _ROUNDING = 1e-9  # shares may sum to this much above one
@@ -32,23 +32,26 @@ class Scoring:
     def __init__(self, family: Family, bound: float, predictor: object, trusted: bool) -> None:
         self.family, self.bound, self.predictor, self.trusted = family, bound, predictor, trusted
         self._inspection = Inspection(family, predictor)
-        self.own_family = isinstance(family, CustomFamily)
+
+    def check_family(self, phi: Embedded, y: Array) -> None:
+        """Refuse a family of the user's own that fails for a z that Theta reaches here, or at this y."""
+        if isinstance(self.family, CustomFamily):
+            reach = self._reach(phi)
+            if np.isfinite(reach):
+                self.family.check_reach(reach)
+            self.family.check_outcome(float(y), reach)
 
     def score(self, forecast: Forecast, phi: Embedded, y: Array) -> float:
         """log q(y), or a PieceError before anything is recorded."""
-        if self.trusted and not self.own_family:
-            return log_density_at(forecast, y, self.predictor)
-        reach = self._reach(phi)
-        if isinstance(self.family, CustomFamily):
-            self.family.check_reach(max([z for z in (reach, *_plugged_in(forecast)) if np.isfinite(z)], default=0.0))
-            self.family.check_outcome(float(y), reach)
         if self.trusted:
             return log_density_at(forecast, y, self.predictor)
+        if isinstance(self.family, CustomFamily):
+            self.family.check_reach(max([z for z in _plugged_in(forecast, self.family) if np.isfinite(z)], default=0.0))
         log_mass = log_mass_by_construction(forecast, self.family, self.predictor)
         log_q = log_density_at(forecast, y, self.predictor)
         if log_mass is not None:
             return log_q - log_mass
-        return log_q - self._inspection.charge(forecast, reach, y, log_q)
+        return log_q - self._inspection.charge(forecast, self._reach(phi), y, log_q)
 
     def _reach(self, phi: Embedded) -> float:
         length = float(np.linalg.norm(phi.coordinates))
@@ -59,7 +62,7 @@ def log_density_at(forecast: Forecast, y: Array, predictor: object) -> float:
     """log q(y) as one number below infinity."""
     try:
         log_q = float(np.asarray(forecast.log_density(y)).reshape(()))
-    except (TypeError, ValueError) as error:
+    except Exception as error:
         raise PieceError(
             f"the forecast {forecast!r} of {predictor!r} did not return one number for log_density(y): {error}"
         ) from error
@@ -101,11 +104,15 @@ def log_total_of_shares(log_shares: Array, predictor: object) -> float:
     return max(np.log(total), 0.0) if total else 0.0
 
 
-def _plugged_in(forecast: Forecast) -> list[float]:
-    """|z| of every plug-in density: it may lie beyond Theta."""
+def _plugged_in(forecast: Forecast, family: Family) -> list[float]:
+    """|z| of the densities of this family that a forecast is made of: they may lie beyond Theta."""
     if type(forecast) is Blend:
-        return [z for component in forecast.components for z in _plugged_in(component)]
-    return [abs(forecast.z)] if type(forecast) is PlugIn else []
+        return [z for component in forecast.components for z in _plugged_in(component, family)]
+    if type(forecast) is PlugIn and forecast.family is family:
+        return [abs(forecast.z)]
+    if type(forecast) is MixtureForecast and type(forecast.components) is QuadraturePredictive:
+        return [float(np.abs(forecast.components.z).max())] if forecast.components.family is family else []
+    return []
 
 
 def _has_outcomes_of(own: Family, family: Family) -> bool:

@@ -225,6 +225,7 @@ class ConfidenceSequence:
         missing = basis.dimension - len(coordinates)
         phi = Embedded(x, np.pad(coordinates, (0, missing)) if missing else coordinates, index)
 
+        self._scoring.check_family(phi, y)
         forecast = running.forecaster.forecast(phi)
         weight = self._checked_weight(running.weigher.weight(phi))
         log_q = self._checked_score(forecast, phi, y)

@@ -11,6 +11,7 @@ against 1 (rule 3 of validity: densities, not scores), convexity against the sec
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -199,16 +200,16 @@ class CustomFamily:
         low, high = self._checked
         if low <= -reach and reach <= high:
             return
-        try:
+        with suppress(PieceError, NotConvexError):
             self._extend(1.25 * reach)  # so that slowly growing covariates cost a few extensions, not one each
-        except (PieceError, NotConvexError):
-            try:
-                self._extend(reach)
-            except (PieceError, NotConvexError) as error:
-                raise type(error)(
-                    f"{error} This lies outside z_range = {self.z_range}, but Theta reaches |z| = {reach:g} at this "
-                    "covariate (bound times its length): mend the function there, or lower the bound of the space."
-                ) from error
+            return
+        try:
+            self._extend(reach)
+        except (PieceError, NotConvexError) as error:
+            raise type(error)(
+                f"{error} This lies outside z_range = {self.z_range}, but Theta reaches |z| = {reach:g} at this "
+                "covariate (bound times its length): mend the function there, or lower the bound of the space."
+            ) from error
 
     def _extend(self, reach: float) -> None:
         low, high = self._checked
