@@ -74,7 +74,7 @@ def test_a_survival_forecaster_that_ignores_the_event_flag_is_refused(y, z):
 
 
 def test_densities_for_censored_logarithms_of_times_are_refused():
-    refused(ls.LogWeibull(3.0), ignores_the_flag(ls.LogWeibull(3.0), 0.2), (-0.3, 0), "censoring")
+    refused(ls.LogWeibull(3.0), ignores_the_flag(ls.LogWeibull(3.0), 0.2), (-0.3, 0), "flag")
 
 
 def test_ignoring_the_flag_is_noticed_where_it_only_loses_power():
@@ -89,6 +89,13 @@ def test_a_censored_outcome_of_too_much_probability_is_charged_or_refused():
     early = (0.01, 0)  # F(c) is nearly 0, so that the sum is nearly the factor
     assert charged(WEIBULL, generous(1.0005), early) == pytest.approx(math.log(1.0005), abs=1e-6)
     refused(WEIBULL, generous(1.01), early, "censoring")
+
+
+def test_a_density_for_censored_outcomes_is_refused_if_it_is_not_the_same_density():
+    """Sooner or later F(c) + q(c, 0) is above one, for some c; it need not be the c that came."""
+    wrong = lambda y: WEIBULL.log_density(np.stack([y[..., 0], np.ones_like(y[..., 0])], axis=-1), 0.1 * y[..., 1])  # noqa: E731
+    for y in ((0.1, 0), (1.5, 0), (0.4, 1)):
+        refused(WEIBULL, wrong, y, "under censoring at")
 
 
 @pytest.mark.parametrize("y", [(1.0, 0), (0.3, 1), (1e-9, 1), (30.0, 0)])
@@ -366,13 +373,27 @@ def test_a_family_of_counts_is_checked_as_far_as_it_can_be_summed():
         sequence.update(1.0, 3)
 
 
+@pytest.mark.parametrize("predictor", [None, ls.FTRL()], ids=repr)
+def test_a_refused_family_leaves_no_trace(predictor):
+    """Built-in predictors are not copied around an update of one row; the family is checked before they forecast."""
+    family = family_of(lambda y, z: negative_log_normal(y, z) + 0.01 * np.maximum(np.abs(z) - 3.0, 0.0))
+    one, other = (ls.ConfidenceSequence(family, ls.Linear(1, 1.0), predictor=predictor) for _ in range(2))
+    for y in (0.4, -0.2, 0.9):
+        one.update(1.0, y)
+        other.update(1.0, y)
+        with pytest.raises(ls.PieceError):
+            one.update(9.0, y)
+    np.testing.assert_array_equal(one.ledger.log_q.rows, other.ledger.log_q.rows)
+    assert one.n_observations == 3 and one._running.basis.dimension == 1
+
+
 @pytest.mark.parametrize("predictor", [ls.Fixed([0.0]), ls.FTRL()], ids=repr)
 def test_a_custom_family_with_an_atom_or_a_spike_is_refused_when_it_comes(predictor):
     def atom(y, z):
         return np.where(y == 0.0, 0.1 * z * z - 2.0, negative_log_normal(y, z))
 
     def spike(y, z):
-        bump = -0.5 * ((y - 0.25) / 1e-6) ** 2 - math.log(1e-6) - LOG_ROOT_TWO_PI + math.log(0.5)
+        bump = -0.5 * ((y - 0.2713) / 1e-6) ** 2 - math.log(1e-6) - LOG_ROOT_TWO_PI + math.log(0.5)
         return -np.logaddexp(-negative_log_normal(y, z), bump + 0.0 * z)
 
     def spike_of_a_wide_law(y, z):  # wider than the narrowest law that Theta reaches
@@ -380,7 +401,7 @@ def test_a_custom_family_with_an_atom_or_a_spike_is_refused_when_it_comes(predic
         return -np.logaddexp(-0.5 * (y * np.exp(3 * z)) ** 2 + 3 * z - LOG_ROOT_TWO_PI, bump + 0.0 * z)
 
     seen = "looks closely at the observed y = 0."
-    for function, y, match in ((atom, 0.0, "atom"), (spike, 0.25, seen), (spike_of_a_wide_law, 0.3137, seen)):
+    for function, y, match in ((atom, 0.0, "atom"), (spike, 0.2713, seen), (spike_of_a_wide_law, 0.3137, seen)):
         sequence = ls.ConfidenceSequence(family_of(function), ls.Linear(1, 2.0), predictor=predictor)
         sequence.update(1.0, 0.7)
         with pytest.raises(ls.PieceError, match=match):
@@ -455,6 +476,14 @@ def histogram(y):
 def test_honest_normal_forecasts_of_any_width_are_accepted(sd, off):
     for y in (0.3, 0.0, 1700.0):
         assert 0.0 <= charged(GAUSSIAN, lambda v, y=y: log_normal(v, y - off * sd, sd), y) < 1e-6
+
+
+def test_jumps_anywhere_are_resolved():
+    """A jump between the last node of a panel and its end is seen by no rule of the panel."""
+    edges = around(0.0, 1e-9, 1e6)
+    for width in 4.0 ** np.linspace(0.0, 1.0, 400):  # from one breakpoint to the next
+        mass = integrate(lambda v, w=width: np.where(np.abs(v) < w, -math.log(2 * w), -np.inf), edges)
+        assert 1.0 - 1e-6 < mass.lower <= mass.upper < 1.0 + 1e-6
 
 
 @pytest.mark.parametrize("y", [-1.9, 0.25, 1.0, 2.99, 7.0])

@@ -15,6 +15,8 @@ charged the log of the largest credible one. Sums over counts are exact.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from likeset.errors import LikesetError, PieceError
@@ -43,12 +45,12 @@ class Inspection:
         watched = Watched(forecast, y, self.predictor)
         reach = min(reach, _LIKELIHOOD_REACH)
         if self.family.discrete:
-            charge = _counts(watched, self.family, reach, log_q)
+            mass = _counts(watched, self.family, reach, log_q)
         elif self.family.observation_shape == (2,):
-            charge = _lifetimes(watched, self._breakpoints.around(float(y[0]), reach), log_q)
+            mass = _lifetimes(watched, self._breakpoints.around(float(y[0]), reach), log_q)
         else:
-            charge = _numbers(watched, self._breakpoints.around(float(y), reach))
-        return charge + watched.excess(log_q)
+            mass = _numbers(watched, self._breakpoints.around(float(y), reach))
+        return watched.excess(log_q) + mass.charge(watched.name)
 
 
 class Watched:
@@ -114,28 +116,36 @@ class Watched:
         self._next_to_y = float(np.max(self(outcomes)))
 
 
-def _charge(lower: float, upper: float, watched: Watched, where: str) -> float:
-    """The log of the largest credible mass, at least 0."""
-    if not lower <= REFUSED:
-        raise PieceError(
-            f"the forecast {watched.name} is not a density: it integrates to {lower:.4g} {where}; "
-            "normalise it (rule 3 of validity)."
-        )
-    if not upper <= UNRESOLVED:
-        raise PieceError(
-            f"the forecast {watched.name} could not be integrated: its mass {where} is between {lower:.4g} and "
-            f"{upper:.4g}; it varies too wildly to be told from a forecast that is no density, smooth it."
-        )
-    return float(np.log(max(upper, 1.0)))
+@dataclass(frozen=True, slots=True)
+class CredibleMass:
+    """The least and the largest total mass that the quadrature lets believe, and where it was looked for."""
+
+    lower: float
+    upper: float
+    where: str = "over the outcomes"
+
+    def charge(self, name: str) -> float:
+        """The log of the largest, at least 0; PieceError if the least is above one by more than a thousandth."""
+        if not self.lower <= REFUSED:
+            raise PieceError(
+                f"the forecast {name} is not a density: it integrates to {self.lower:.4g} {self.where}; "
+                "normalise it (rule 3 of validity)."
+            )
+        if not self.upper <= UNRESOLVED:
+            raise PieceError(
+                f"the forecast {name} could not be integrated: its mass {self.where} is between {self.lower:.4g} and "
+                f"{self.upper:.4g}; it varies too wildly to be told from a forecast that is no density, smooth it."
+            )
+        return float(np.log(max(self.upper, 1.0)))
 
 
-def _numbers(watched: Watched, edges: Array) -> float:
+def _numbers(watched: Watched, edges: Array) -> CredibleMass:
     mass = integrate(watched, edges)
     watched.look_next_to_y(_neighbours(edges, float(watched.y)))
-    return _charge(mass.lower, mass.upper, watched, "over the outcomes")
+    return CredibleMass(mass.lower, mass.upper)
 
 
-def _lifetimes(watched: Watched, edges: Array, log_q: float) -> float:
+def _lifetimes(watched: Watched, edges: Array, log_q: float) -> CredibleMass:
     time = float(watched.y[0])
     events = integrate(lambda t: watched(np.column_stack([t, np.ones_like(t)])), edges)
     flags = np.repeat([0.0, 1.0], len(edges))
@@ -146,12 +156,6 @@ def _lifetimes(watched: Watched, edges: Array, log_q: float) -> float:
             alive[edges == time] = np.exp(max(log_q, float(log_alive[edges == time][0])))
     total, wrong = (np.concatenate([[0.0], np.cumsum(part)]) for part in (events.integral, events.error))
     lower, upper = total - wrong + alive, total + wrong + alive
-    worst = int(np.argmax(lower))
-    charge = _charge(
-        max(float(lower[worst]), events.lower), max(float(upper.max()), events.upper), watched,
-        f"over the outcomes under censoring at {edges[worst]:.4g}, ∫ q(t, 1) dt up to there plus q({edges[worst]:.4g}, "
-        "0): an outcome (t, 0) has the probability of living longer than t, not a density",
-    )  # fmt: skip
     if np.array_equal(log_alive, log_dead) and float(upper.min()) < 0.99:
         raise PieceError(
             f"the forecast {watched.name} ignores the event flag: q(t, 0) = q(t, 1) for every t; "
@@ -160,10 +164,17 @@ def _lifetimes(watched: Watched, edges: Array, log_q: float) -> float:
     if watched.y[1]:
         near = _neighbours(edges, time)
         watched.look_next_to_y(np.column_stack([near, np.ones_like(near)]))
-    return charge
+    if events.lower > REFUSED:
+        return CredibleMass(events.lower, events.upper)
+    c = f"{edges[np.argmax(lower)]:.4g}"
+    return CredibleMass(
+        float(lower.max()), max(float(upper.max()), events.upper),
+        f"under censoring at {c}, the integral of q(t, 1) up to there plus q({c}, 0): an outcome (t, 0) has the "
+        "probability of living longer than t, not a density",
+    )  # fmt: skip
 
 
-def _counts(watched: Watched, family: Family, reach: float, log_q: float) -> float:
+def _counts(watched: Watched, family: Family, reach: float, log_q: float) -> CredibleMass:
     counts, volumes = family.outcomes(np.linspace(-reach, reach, 7))
     y = float(watched.y)
     if y not in counts:
@@ -180,7 +191,7 @@ def _counts(watched: Watched, family: Family, reach: float, log_q: float) -> flo
     with np.errstate(over="ignore"):
         mass = float(np.sum(volumes * np.exp(values)))
     watched(counts[:: max(1, len(counts) // 3)])  # a second, shorter array around y
-    return _charge(mass, mass, watched, "over the outcomes")
+    return CredibleMass(mass, mass)
 
 
 def _neighbours(edges: Array, y: float) -> Array:

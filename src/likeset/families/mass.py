@@ -1,7 +1,8 @@
 r"""How much mass a density has: adaptive quadrature that reports its own error, and breakpoints at every scale.
 
 Each panel is integrated by the Gauss rule of 7 nodes and by its Kronrod extension to 15; where they disagree the panel
-is cut in four. All panels of a round are evaluated in one call, so a vectorised density is called a few times only.
+is cut in four. So it is where the density at an end is not what the nearest nodes suggest: a jump beyond the last node
+is seen by neither rule. All panels of a round are evaluated in one call: a vectorised density is called a few times.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ _HALF_GAUSS = [0.0, 0.1294849661688697, 0.0, 0.2797053914892767, 0.0, 0.38183005
 NODES = np.array([-t for t in _HALF] + _HALF[-2::-1])
 KRONROD = np.array(_HALF_KRONROD + _HALF_KRONROD[-2::-1])
 GAUSS = np.array(_HALF_GAUSS + _HALF_GAUSS[-2::-1])
+
+_END = 1.0 - 1e-6  # inside the panel: what happens at a breakpoint itself has no mass
+_ALL_NODES = np.concatenate([[-_END], NODES, [_END]])
+# The parabola through the first three nodes, at -_END (Lagrange), and the width that lies outside the first node.
+_OUTER = np.array([np.prod([(-_END - NODES[j]) / (NODES[i] - NODES[j]) for j in range(3) if j != i]) for i in range(3)])
+_GAP = 1.0 + NODES[0]
 
 _PANEL_ERROR = 3e-8  # a panel whose error is below this is done
 _ROUNDS = 14  # a jump is then enclosed to 4^-14 of its panel
@@ -60,7 +67,11 @@ def integrate(log_density: Callable[[Array], Array], edges: Array) -> Mass:
     for remaining in reversed(range(_ROUNDS)):
         value, wrong = _both_rules(log_density, left, right)
         rough = wrong > _PANEL_ERROR
-        if not remaining or 60 * np.count_nonzero(rough) > _LARGEST_CALL or not np.isfinite(value).all():
+        if (
+            not remaining
+            or 4 * len(_ALL_NODES) * np.count_nonzero(rough) > _LARGEST_CALL
+            or not np.isfinite(value).all()
+        ):
             rough = np.zeros(len(left), dtype=bool)
         done = ~rough
         np.add.at(integral, owner[done], value[done])
@@ -76,15 +87,19 @@ def integrate(log_density: Callable[[Array], Array], edges: Array) -> Mass:
 
 def _both_rules(log_density: Callable[[Array], Array], left: Array, right: Array) -> tuple[Array, Array]:
     half = 0.5 * (right - left)
-    nodes = (left + half)[:, None] + half[:, None] * NODES
+    nodes = (left + half)[:, None] + half[:, None] * _ALL_NODES
     with np.errstate(over="ignore", invalid="ignore"):
-        density = np.exp(log_density(nodes.ravel())).reshape(nodes.shape)
+        everywhere = np.exp(log_density(nodes.ravel())).reshape(nodes.shape)
+        density = everywhere[:, 1:-1]
         kronrod = density @ KRONROD
         difference = half * np.abs(kronrod - density @ GAUSS)
         spread = half * (np.abs(density - 0.5 * kronrod[:, None]) @ KRONROD)
         # Kronrod's rule is far better than the difference says, once that is small against the variation (QUADPACK).
         relative = np.divide(200.0 * difference, spread, out=np.zeros_like(spread), where=spread > 0.0)
-        return half * kronrod, spread * np.minimum(1.0, relative) ** 1.5
+        ends = np.abs(everywhere[:, 0] - density[:, :3] @ _OUTER) + np.abs(
+            everywhere[:, -1] - density[:, -1:-4:-1] @ _OUTER
+        )
+        return half * kronrod, spread * np.minimum(1.0, relative) ** 1.5 + half * _GAP * ends
 
 
 def around(centre: float, smallest: float, largest: float) -> Array:
