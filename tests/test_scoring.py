@@ -373,6 +373,14 @@ def test_a_family_of_counts_is_checked_as_far_as_it_can_be_summed():
         sequence.update(1.0, 3)
 
 
+def test_a_count_beyond_those_summed_has_no_probability_above_one():
+    family = family_of(lambda y, z: np.exp(z) - y * z + gammaln(y + 1.0) - np.where(y > 1e6, 1e8, 0.0), "counts")
+    sequence = ls.ConfidenceSequence(family, ls.Linear(1, 2.0), predictor=ls.Fixed([0.0]))
+    with pytest.raises(ls.PieceError, match="probability"):
+        sequence.update(1.0, 2_000_000)
+    assert sequence.n_observations == 0
+
+
 @pytest.mark.parametrize("predictor", [None, ls.FTRL()], ids=repr)
 def test_a_refused_family_leaves_no_trace(predictor):
     """Built-in predictors are not copied around an update of one row; the family is checked before they forecast."""

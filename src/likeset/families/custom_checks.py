@@ -107,6 +107,7 @@ def check_outcome(family: CustomFamily, y: float, z: Array, peaks: Array) -> Non
     quarter on both sides. Where it does, the mass is computed with breakpoints around y.
     """
     if family.discrete:
+        _check_probability(family, y, z)
         return
     nearest = nearest_scale(y)
     steps = distances(nearest, 0.5 / float(np.min(peaks)))
@@ -133,6 +134,17 @@ def check_outcome(family: CustomFamily, y: float, z: Array, peaks: Array) -> Non
     for at in z[drops.any(axis=1)]:
         with np.errstate(all="ignore"):
             check_mass(family, float(at), near=y)
+
+
+def _check_probability(family: CustomFamily, y: float, z: Array) -> None:
+    """At a count that came, which may lie beyond those that were summed."""
+    with np.errstate(all="ignore"):
+        values = family.log_density(np.full(len(z), y), z)
+    if not (values <= 1e-9).all():
+        raise PieceError(
+            f"{family.name}: the observed y = {y:g} has log-probability {values[~(values <= 1e-9)][0]:.4g} at "
+            f"z = {z[~(values <= 1e-9)][0]:g}; a probability is at most one."
+        )
 
 
 def _has_counts(family: CustomFamily) -> bool:
