@@ -99,8 +99,8 @@ def test_the_suite_judges_a_users_own_pieces():
 class Uninspected(ls.ConfidenceSequence):
     """A sequence whose own guards are off, so that the check has to do the catching."""
 
-    def _check_total_probability(self, forecast, phi, y):
-        pass
+    def _checked_score(self, forecast, phi, y):
+        return float(forecast.log_density(y))
 
     def _checked_weight(self, weight):
         return float(weight)

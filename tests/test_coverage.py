@@ -103,8 +103,8 @@ class Peeking:
 
 def test_a_peeking_predictor_fails_this_test():
     class Unguarded(ls.ConfidenceSequence):
-        def _check_total_probability(self, forecast, phi, y):
-            pass
+        def _checked_score(self, forecast, phi, y):
+            return float(forecast.log_density(y))
 
     runs, family = 40, ls.Gaussian(0.3)
     make = lambda: Unguarded(family, ls.Linear(2, 1.5), ALPHA, Peeking(family))  # noqa: E731

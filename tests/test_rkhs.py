@@ -75,8 +75,8 @@ def as_linear(sequence, **pieces):
             pass
 
     class Unguarded(ls.ConfidenceSequence):
-        def _check_total_probability(self, forecast, phi, y):
-            pass
+        def _checked_score(self, forecast, phi, y):
+            return float(forecast.log_density(y))
 
     linear = Unguarded(sequence.family, ls.Linear(phi.shape[1], space.bound), sequence.alpha, Replay())
     for place, y in zip(places, ledger.y.rows, strict=True):

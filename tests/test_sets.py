@@ -309,7 +309,7 @@ def test_a_false_claim_of_convexity_is_noticed_at_the_data():
         return constant + 0.5 * (nu + 1) * np.log1p(((y - z) / scale) ** 2 / nu)
 
     family = ls.CustomFamily(student, support="real", convex=True, name="Student")
-    sequence = ls.ConfidenceSequence(family, ls.Linear(1, 100.0), predictor=ls.Fixed([0.0]))
+    sequence = ls.ConfidenceSequence(family, ls.Linear(1, 3.0), predictor=ls.Fixed([0.0]))
     sequence.update(np.ones(3), [0.1, 60.0, -0.4])
     with pytest.raises(ls.NotConvexError, match="declared convex"):
         sequence.set.upper(1.0)

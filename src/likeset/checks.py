@@ -133,14 +133,16 @@ def check_predictability(sequence: ConfidenceSequence, x: Any) -> None:
     y, v = sequence.family.outcomes(np.linspace(-3.0, 3.0, 5))
     mass = float(np.sum(v * np.exp(forecast.log_density(y))))
     _require(mass <= 1.0 + TOLERANCE, sequence, f"the forecast at x = {x} integrates to {mass:.6f} > 1")
-    weights, errors = set(), []
+    weights, changes = set(), []
     for outcome in y[:: max(1, len(y) // 5)]:
         after = copy.deepcopy(sequence)
         after.update(covariate, outcome[None])
         weights.add(float(after.ledger.weights.rows[-1]))
-        errors.append(abs(float(after.ledger.log_q.rows[-1]) - float(forecast.log_density(outcome))))
+        changes.append(float(after.ledger.log_q.rows[-1]) - float(forecast.log_density(outcome)))
     _require(len(weights) == 1, sequence, f"the weight at x = {x} depends on y: {sorted(weights)}")
-    _require(max(errors) < 1e-9, sequence, f"the forecast at x = {x} changed by {max(errors):.2g} once y was known")
+    # A density that is not ours may be charged for the error of its integral: a little less, never more.
+    within = all(-TOLERANCE < change < 1e-9 for change in changes)
+    _require(within, sequence, f"the forecast at x = {x} changed once y was known: log q by {changes}")
 
 
 def check_round_trip(sequence: ConfidenceSequence) -> None:

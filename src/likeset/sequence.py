@@ -11,29 +11,24 @@ import numpy as np
 
 from likeset.arguments import error_level
 from likeset.errors import InvalidArgumentError, PieceError, ShapeError
-from likeset.families import FAMILIES
 from likeset.families.base import Array, Family
 from likeset.ledger import Ledger
 from likeset.predictors import (
     PREDICTORS,
     Aggregate,
-    Blend,
     Fixed,
     Forecast,
     Forecaster,
     Mixture,
-    MixtureForecast,
-    PlugIn,
     Predictor,
 )
 from likeset.predictors.aggregate import started
+from likeset.scoring import Scoring
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Basis, Embedded, Space
 from likeset.weights import WEIGHTINGS, Unweighted, Weigher, Weighting
 from likeset.window_choice import automatic_windows
 from likeset.windows import WINDOWS, AnyWindows, Membership
-
-_LIKELIHOOD_REACH = 6.0  # |z| up to which a foreign forecast's total probability is looked at
 
 
 @dataclass
@@ -121,6 +116,7 @@ class ConfidenceSequence:
             weigher=self.weighting.start(family, space) if isinstance(self.weighting, Weighting) else self.weighting,
             membership=None if self.windows is None else self.windows.start(space),
         )
+        self._scoring = Scoring(family, space.bound, self.predictor, trusted=_cannot_fail(self.predictor))
         self._trusted = _cannot_fail(self.predictor) and _cannot_fail(self.weighting)
         self._set: LikelihoodSet | None = None
 
@@ -220,6 +216,7 @@ class ConfidenceSequence:
         if membership is not None and phi.index == ledger.merged.count:
             membership = membership.including(x)
 
+        self._scoring.check_family(phi, y)
         forecast = running.forecaster.forecast(phi)
         weight = self._checked_weight(running.weigher.weight(phi))
         log_q = self._checked_score(forecast, phi, y)
@@ -244,60 +241,7 @@ class ConfidenceSequence:
         return number
 
     def _checked_score(self, forecast: Forecast, phi: Embedded, y: Array) -> float:
-        foreign = not _is_density_of(forecast, self.family)
-        if foreign:
-            self._check_total_probability(forecast, phi, y)
-        try:
-            log_q = float(np.asarray(forecast.log_density(y)).reshape(()))
-        except (TypeError, ValueError) as error:
-            raise PieceError(
-                f"the forecast {forecast!r} of {self.predictor!r} did not return one number for log_density(y): {error}"
-            ) from error
-        if np.isnan(log_q) or log_q == np.inf:
-            raise PieceError(
-                f"the forecast of {self.predictor!r} has log-density {log_q} at y = {y}; "
-                "a density must be a number below infinity (zero density, -inf, is allowed)."
-            )
-        is_probability = self.family.discrete or (self.family.observation_shape == (2,) and y[1] == 0)
-        if foreign and is_probability and log_q > 1e-9:
-            raise PieceError(
-                f"the forecast of {self.predictor!r} gives y = {y} a probability above one (log q = {log_q:.4g}); "
-                "normalise it (rule 3 of validity)."
-            )
-        return log_q
-
-    def _check_total_probability(self, forecast: Forecast, phi: Embedded, y: Array) -> None:
-        """Refuse a foreign forecast whose density integrates to more than one, over Theta's reach or around y."""
-        reach = min(self.space.bound * float(np.linalg.norm(phi.coordinates)), _LIKELIHOOD_REACH)
-        grid = np.linspace(-reach, reach, 7)
-        # A spike between nodes fools one rule, hardly two.
-        rules = [[self.family.outcomes(grid + shift) for shift in (0.0, 0.37)]]
-        if not self.family.discrete and not self.family.observation_shape:
-            rules.append([self.family.outcomes(np.array([float(y) + shift])) for shift in (0.0, 0.37)])
-        for pair in rules:
-            mass = min(self._total_probability(forecast, *rule) for rule in pair)
-            if not mass <= 1.001:
-                raise PieceError(
-                    f"the forecast {forecast!r} of {self.predictor!r} is not a density: it integrates to {mass:.4g} "
-                    "over the outcomes; normalise it (rule 3 of validity)."
-                )
-
-    def _total_probability(self, forecast: Forecast, y: Array, v: Array) -> float:
-        try:
-            values = np.asarray(forecast.log_density(y), dtype=np.float64)
-        except Exception as error:
-            raise PieceError(
-                f"the forecast {forecast!r} of {self.predictor!r} failed on an array of outcomes: {error}; "
-                "log_density(y) must be vectorised in y."
-            ) from error
-        if values.shape != v.shape:
-            raise PieceError(
-                f"the forecast {forecast!r} of {self.predictor!r} returned shape {values.shape} for {len(v)} "
-                "outcomes; log_density(y) must be vectorised in y."
-            )
-        with np.errstate(over="ignore"):
-            mass = float(np.sum(v * np.exp(values)))
-        return np.inf if np.isnan(mass) else mass
+        return self._scoring.score(forecast, phi, y)
 
 
 def _chosen_windows(windows: Any, family: Family, space: Space) -> AnyWindows | None:
@@ -306,18 +250,6 @@ def _chosen_windows(windows: Any, family: Family, space: Space) -> AnyWindows | 
     if isinstance(windows, str) and windows == "auto":
         return automatic_windows(family, space)
     raise InvalidArgumentError("windows", windows, "is no choice of windows", 'pass Windows(...), None or "auto"')
-
-
-def _is_density_of(forecast: Forecast, family: Family) -> bool:
-    """Whether a forecast is a density of this family's outcomes by construction."""
-    if type(forecast) is PlugIn or type(forecast) is MixtureForecast:
-        own = forecast.family
-        same_outcomes = type(own) is type(family) and (not family.discrete or own.settings() == family.settings())
-        return own is family or (same_outcomes and type(own) in FAMILIES)
-    if type(forecast) is Blend:
-        shares = float(np.exp(forecast.log_shares).sum())
-        return shares <= 1.0 + 1e-9 and all(_is_density_of(c, family) for c in forecast.components)
-    return False
 
 
 def _cannot_fail(piece: object) -> bool:
