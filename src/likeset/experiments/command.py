@@ -59,10 +59,11 @@ def reproduce(
     again = _resume_command(figure, scale, jobs, dask, out)
     with Interrupts() as interrupts:
         try:
-            wanted = chosen(figure)
-            store = Store(writable_folder(out) / "cells")
-            execute = on_dask(dask) if dask is not None else on_processes(jobs or os.cpu_count() or 1)
-            failures = _reproduce(wanted, scale, store, execute, out, again, interrupts)
+            with interrupts.not_errors():
+                wanted = chosen(figure)
+                store = Store(writable_folder(out) / "cells")
+                execute = on_dask(dask) if dask is not None else on_processes(jobs or os.cpu_count() or 1)
+                failures = _reproduce(wanted, scale, store, execute, out, again, interrupts)
         except KeyboardInterrupt:
             interrupts.no_more()
             say(console, f"Stopped: {_kept(figure, scale, out)}. Resume with: {again}")
@@ -102,7 +103,6 @@ def _reproduce(
     failures = [outcome for outcome in outcomes if outcome.error is not None]
     if failures:
         _tell_failures(failures, folder, again)
-    interrupts.check()
     return bool(failures)
 
 

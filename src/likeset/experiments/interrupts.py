@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -54,6 +56,16 @@ class Interrupts:
         """Raise KeyboardInterrupt if there was one, even if somebody swallowed it."""
         if self._seen:
             raise KeyboardInterrupt
+
+    @contextmanager
+    def not_errors(self) -> Iterator[None]:
+        """Whatever became of an interrupt within this block, an error or nothing, it leaves as an interrupt."""
+        try:
+            yield
+        except Exception:
+            self.check()
+            raise
+        self.check()
 
     def no_more(self) -> None:
         """The run is stopping anyway: let impatient presses not disturb the last message."""

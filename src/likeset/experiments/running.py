@@ -94,9 +94,8 @@ def compute(cell: Cell) -> Outcome:
 def in_this_process(cells: Sequence[Cell]) -> Generator[Outcome]:
     """One after the other. Ctrl-C stops it even where compiled code turned the interrupt into an error of the cell."""
     for cell in cells:
-        with Interrupts() as interrupts:
+        with Interrupts() as interrupts, interrupts.not_errors():
             outcome = compute(cell)
-            interrupts.check()
         yield outcome
 
 
