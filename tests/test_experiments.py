@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from likeset.cli import app, main
 from likeset.errors import FileFormatError, InvalidArgumentError
-from likeset.experiments import claims, evidence, report, running
+from likeset.experiments import claims, evidence, processes, report, running
 from likeset.experiments.cells import Cell
 from likeset.experiments.figures import Scale, figures
 from likeset.experiments.methods import LIKELIHOOD_RATIO, PAPER
@@ -63,7 +63,7 @@ def test_a_run_leaves_tidy_rows_pictures_and_one_report(finished):
 def test_a_finished_cell_is_not_run_again(finished, monkeypatch):
     before = {path: path.stat().st_mtime_ns for path in (finished / "cells").rglob("*.json")}
     table = (finished / "fig1.csv").read_bytes()
-    monkeypatch.setattr(running, "compute", lambda cell: pytest.fail(f"{cell.key} was run again"))
+    monkeypatch.setattr(processes, "_Worker", lambda: pytest.fail("something was run again"))
     result = reproduce(*SMALL, "--out", finished)
     assert result.exit_code == 0, result.output
     assert {path: path.stat().st_mtime_ns for path in (finished / "cells").rglob("*.json")} == before

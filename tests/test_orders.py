@@ -64,7 +64,7 @@ def exact_log_ratio(sequence, f):
 @pytest.mark.parametrize("name", ORDERS)
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
 def test_functions_of_the_ball_have_coordinates_in_the_ball(kernel, name, domain):
-    """f(p) = l_p't with |t| <= |f|, and f(x) = c_x't up to |f| outside(x): the one-sided Gram identity, in every order."""
+    """f(p) = l_p't with |t| <= |f|, and f(x) = c_x't up to |f| outside(x): a one-sided Gram identity."""
     space = ls.RKHS(kernel, 4.0, domain=domain)
     points, rng = GRID[:, None], np.random.default_rng(3)
     basis, kept = space.start(), []
@@ -111,7 +111,7 @@ def test_the_grid_of_the_docs_scanned_left_to_right(windows):
     "family", [ls.Gaussian(0.15), ls.Poisson(), ls.Bernoulli(), ls.Weibull(2.0), ls.Laplace(0.15)], ids=repr
 )
 def test_plausible_functions_lie_in_the_band(family, name, domain):
-    """Joint sets; every kernel; the function is the truth, and by hand its evidence is below the limit (it nearly is)."""
+    """Joint sets; every kernel; the function is the truth, with evidence, by hand, below the limit."""
     checked = 0
     for seed, kernel in enumerate(KERNELS.values()):
         rng = np.random.default_rng(seed)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
 from likeset.comparison.command import compare_command
 from likeset.errors import LikesetError
 from likeset.experiments.command import reproduce
+from likeset.messages import say
 from likeset.theory.command import theory_command
 
 app = typer.Typer(
@@ -68,7 +72,7 @@ def tour(
     shown = sorted({0, *(int(observations * f) - 1 for f in (0.02, 0.05, 0.1, 0.25, 0.5, 1.0))})
     for step in (steps[i] for i in shown if 0 <= i < len(steps)):
         cells = [f"[{low:+.3f}, {high:+.3f}]" for low, high in zip(step.lower, step.upper, strict=True)]
-        table.add_row(str(step.n), *cells, f"{step.log_ratio:.2f}", "yes" if step.covered else "NO")
+        table.add_row(str(step.n), *map(escape, cells), f"{step.log_ratio:.2f}", "yes" if step.covered else "NO")
     console.print(table)
 
     picture, saved = out / "tour.png", out / "tour.likeset"
@@ -76,7 +80,7 @@ def tour(
     draw_sets(seed, out / "sets.png")
     draw_band(seed, out / "band.png")
     sequence.save(saved)
-    console.print(f"Pictures: {picture}, sets.png, band.png\nSaved:    {saved}   (continue with likeset.load)")
+    say(console, f"Pictures: {picture}, sets.png, band.png\nSaved:    {saved}   (continue with likeset.load)")
 
 
 @app.command()
@@ -104,7 +108,7 @@ def check() -> None:
         except checks.ContractError as error:
             failures.append((name, str(error)))
     for name, problem in failures:
-        console.print(f"FAILED {name}: {problem}", style="bold")
+        say(console, f"FAILED {name}: {problem}", style="bold")
     console.print(f"{len(jobs) - len(failures)} passed, {len(failures)} failed")
     raise typer.Exit(code=1 if failures else 0)
 
@@ -114,9 +118,18 @@ app.command(name="theory")(theory_command)
 
 
 def main() -> None:
-    """Entry point: errors of likeset's own are one line, not a traceback."""
+    """Entry point: errors of likeset's own, and files that cannot be written, are one line, not a traceback."""
     try:
         app()
     except LikesetError as error:
-        Console(stderr=True).print(f"Error: {error}", style="bold", highlight=False)
-        raise SystemExit(2) from None
+        _fail(str(error))
+    except OSError as error:
+        if error.filename is None and error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS):
+            raise  # not about a file: nothing the user could mend by the name of it
+        name = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        _fail(f"{name}{error.strerror}.")
+
+
+def _fail(text: str) -> NoReturn:
+    say(Console(stderr=True), f"Error: {text}", style="bold")
+    raise SystemExit(2) from None

@@ -43,7 +43,7 @@ class Running:
 
 
 class ConfidenceSequence:
-    r"""Anytime-valid confidence sets for theta, from observations in any adaptive order.
+    r"""Anytime-valid confidence sets for theta, from observations at covariates chosen adaptively.
 
         C_t = { theta in Theta : prod_s [ q_s(y_s|x_s) / p_theta(y_s|x_s) ]^{w_s} <= 1/alpha }
 

@@ -11,12 +11,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
 from likeset.comparison.compare import compare, formatted
 from likeset.families import Bernoulli, Gaussian, Laplace, Poisson, Weibull
 from likeset.families.base import Array, Family
+from likeset.messages import say
 from likeset.spaces import RKHS, Linear
 from likeset.spaces.base import Space
 
@@ -143,7 +145,7 @@ def compare_command(
             design=str(design), on_round=lambda: progress.advance(task),
         )  # fmt: skip
 
-    table = Table(title=f"{law!r}, {problem.space!r}: {repeats} runs of {rounds} rounds at level {alpha:g}")
+    table = Table(title=escape(f"{law!r}, {problem.space!r}: {repeats} runs of {rounds} rounds at level {alpha:g}"))
     headings: list[tuple[str, Any]] = [
         ("set", "left"), ("proof", "center"), ("radius\n(nats)", "right"), ("width", "right"),
         ("covered\nat all\nrounds", "right"), ("interval\ncovers at\nthe end", "right"), ("ms per\nround", "right"),
@@ -151,7 +153,7 @@ def compare_command(
     for heading, side in headings:
         table.add_column(heading, justify=side, no_wrap=True)
     for row in formatted(result.rows()):
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     console.print(table)
 
     result.write_csv(out / "compare.csv")
@@ -160,4 +162,4 @@ def compare_command(
     plot_widths(result, axes, title=f"{law!r}, {problem.space!r}, {repeats} runs")
     figure.savefig(out / "compare.png", dpi=150)
     plt.close(figure)
-    console.print(f"Numbers: {out / 'compare.csv'}\nPicture: {out / 'compare.png'}")
+    say(console, f"Numbers: {out / 'compare.csv'}\nPicture: {out / 'compare.png'}")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table as Listing
 
@@ -16,9 +18,12 @@ from likeset.errors import InvalidArgumentError
 from likeset.experiments import claims, report
 from likeset.experiments.cells import Cell
 from likeset.experiments.figures import Figure, Scale, chosen
-from likeset.experiments.running import Executor, Outcome, on_dask, on_processes, run
-from likeset.experiments.store import Store, writable_folder
+from likeset.experiments.interrupts import Interrupts
+from likeset.experiments.processes import on_processes
+from likeset.experiments.running import Executor, Outcome, on_dask, run
+from likeset.experiments.store import OutputError, Store, writable_folder, write_atomically
 from likeset.experiments.tables import Table, gather
+from likeset.messages import say
 
 console = Console()
 
@@ -51,26 +56,46 @@ def reproduce(
     if dask is not None and jobs is not None:
         raise InvalidArgumentError("jobs", jobs, "cannot go together with --dask", "give one of the two")
     scale = Scale(quick, repeats, seed)
-    wanted = chosen(figure)
-    folder = writable_folder(out)
     again = _resume_command(figure, scale, jobs, dask, out)
-    store = Store(folder / "cells")
-    cells = [cell for f in wanted for cell in f.plan(scale)]
-    execute = on_dask(dask) if dask is not None else on_processes(jobs or os.cpu_count() or 1)
+    with Interrupts() as interrupts:
+        try:
+            with interrupts.not_errors():
+                wanted = chosen(figure)
+                store = Store(writable_folder(out) / "cells")
+                execute = on_dask(dask) if dask is not None else on_processes(jobs or os.cpu_count() or 1)
+                failures = _reproduce(wanted, scale, store, execute, out, again, interrupts)
+        except KeyboardInterrupt:
+            interrupts.no_more()
+            say(console, f"Stopped: {_kept(figure, scale, out)}. Resume with: {again}")
+            raise typer.Exit(130) from None
+        except OutputError as error:
+            remedy = f"{_kept(figure, scale, out)}; make room and resume with: {again}"
+            raise OutputError(error.path, error.reason, remedy) from error
+    if failures:
+        raise typer.Exit(1)
+
+
+def _reproduce(
+    wanted: list[Figure],
+    scale: Scale,
+    store: Store,
+    execute: Executor,
+    folder: Path,
+    again: str,
+    interrupts: Interrupts,
+) -> bool:
+    """Run, draw, judge, report; whether cells failed."""
     started = time.perf_counter()
-    try:
-        outcomes = _run_with_progress(cells, store, execute)
-        tables = _tables(wanted, outcomes)
-        pictures = {f.name: _draw(f, tables[f.name], folder) for f in wanted if len(tables[f.name])}
-    except KeyboardInterrupt:
-        kept = sum(store.path(cell).exists() for cell in cells)
-        console.print(
-            f"Stopped: {kept} of {len(cells)} cells are finished and kept. Resume with: {again}",
-            soft_wrap=True,
-            highlight=False,
-        )
-        raise typer.Exit(130) from None
+    cells = [cell for figure in wanted for cell in figure.plan(scale)]
+    outcomes = _run_with_progress(cells, store, execute, interrupts)
+    tables = _tables(wanted, outcomes)
+    pictures: dict[str, list[Path]] = {}
+    for figure in wanted:
+        if len(tables[figure.name]):
+            pictures[figure.name] = _draw(figure, tables[figure.name], folder)
+            interrupts.check()
     findings = claims.judge(tables, scale)
+    interrupts.check()
     seconds = time.perf_counter() - started
     results = report.Results(wanted, tables, pictures, findings, scale, again, seconds)
     report.write(folder / "report.html", results)
@@ -78,10 +103,17 @@ def reproduce(
     failures = [outcome for outcome in outcomes if outcome.error is not None]
     if failures:
         _tell_failures(failures, folder, again)
-        raise typer.Exit(1)
+    return bool(failures)
 
 
-def _run_with_progress(cells: list[Cell], store: Store, execute: Executor) -> list[Outcome]:
+def _kept(figure: str, scale: Scale, folder: Path) -> str:
+    """How much is finished, in words."""
+    store = Store(folder / "cells")
+    cells = [cell for f in chosen(figure) for cell in f.plan(scale)]
+    return f"{sum(store.path(cell).exists() for cell in cells)} of {len(cells)} cells are finished and kept"
+
+
+def _run_with_progress(cells: list[Cell], store: Store, execute: Executor, interrupts: Interrupts) -> list[Outcome]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -99,6 +131,7 @@ def _run_with_progress(cells: list[Cell], store: Store, execute: Executor) -> li
         overall = bars.add_task("all", total=sum(cell.cost for cell in cells), done=0, cells=len(cells))
 
         def advance(outcome: Outcome) -> None:
+            interrupts.check()
             for number in (by_figure[outcome.cell.figure], overall):
                 task = bars.tasks[bars.task_ids.index(number)]
                 done = task.fields["done"] + 1
@@ -106,7 +139,7 @@ def _run_with_progress(cells: list[Cell], store: Store, execute: Executor) -> li
                 bars.update(number, completed=task.total if last else task.completed + outcome.cell.cost, done=done)
 
         def warn(text: str) -> None:
-            bars.console.print(f"Warning: {text}", style="bold", highlight=False, soft_wrap=True)
+            say(bars.console, f"Warning: {text}", style="bold")
 
         return run(cells, store, execute, progress=advance, warn=warn)
 
@@ -118,7 +151,10 @@ def _tables(wanted: list[Figure], outcomes: list[Outcome]) -> dict[str, Table]:
 
 def _draw(figure: Figure, table: Table, folder: Path) -> list[Path]:
     table.write_csv(folder / f"{figure.name}.csv")
-    return figure.draw(table, folder)
+    try:
+        return figure.draw(table, folder)
+    except OSError as error:
+        raise OutputError(folder / figure.name, error.strerror or str(error)) from error
 
 
 def _tell(findings: list[claims.Finding], folder: Path) -> None:
@@ -126,28 +162,29 @@ def _tell(findings: list[claims.Finding], folder: Path) -> None:
     for heading in ("figure", "claim", "verdict"):
         listing.add_column(heading)
     for finding in findings:
-        listing.add_row(finding.figure, finding.statement, finding.verdict)
+        listing.add_row(*map(escape, (finding.figure, finding.statement, finding.verdict)))
     console.print(listing)
-    console.print(f"Report: {folder / 'report.html'}", highlight=False, soft_wrap=True)
+    say(console, f"Report: {folder / 'report.html'}")
 
 
 def _tell_failures(failures: list[Outcome], folder: Path, again: str) -> None:
     log = folder / "failures.txt"
-    log.write_text("\n".join(f"{o.cell.key}\n{o.error}" for o in failures), encoding="utf-8")
-    console.print(
+    text = "\n".join(f"{o.cell.key}\n{o.error}" for o in failures)
+    write_atomically(log, text.encode(errors="backslashreplace"))
+    say(
+        console,
         f"{len(failures)} cells failed, the first being {failures[0].cell.key}; see {log}. They are missing from the "
         f"report; all others are kept. Try them again with: {again}",
         style="bold",
-        highlight=False,
-        soft_wrap=True,
     )
 
 
 def _resume_command(figure: str, scale: Scale, jobs: int | None, dask: str | None, out: Path) -> str:
-    parts = ["likeset reproduce", figure]
+    """What to type, quoted for a shell: folders may have any name."""
+    parts = ["likeset", "reproduce", figure]
     parts += ["--quick"] if scale.quick else []
-    parts += [f"--repeats {scale.repeats}"] if scale.repeats is not None else []
-    parts += [f"--jobs {jobs}"] if jobs is not None else []
-    parts += [f"--dask {dask}"] if dask is not None else []
-    parts += [f"--seed {scale.seed}"] if scale.seed else []
-    return " ".join([*parts, f"--out {out}"])
+    parts += ["--repeats", str(scale.repeats)] if scale.repeats is not None else []
+    parts += ["--jobs", str(jobs)] if jobs is not None else []
+    parts += ["--dask", dask] if dask is not None else []
+    parts += ["--seed", str(scale.seed)] if scale.seed else []
+    return shlex.join([*parts, "--out", str(out)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likeset.experiments.methods import Method, newer, of_the_paper, sorted_methods
+from likeset.experiments.store import write_atomically
 from likeset.experiments.tables import Table
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ _STYLE: Any = {
     "axes.spines.right": False,
     "svg.hashsalt": "likeset",  # the same picture is the same file
 }
+_FORMATS: dict[str, Any] = {"png": {"dpi": 160, "metadata": {"Software": None}}, "svg": {"metadata": {"Date": None}}}
 
 
 def canvas(rows: int, columns: int, width: float, height: float) -> tuple[Canvas, Any]:
@@ -40,9 +43,11 @@ def save(figure: Canvas, stem: Path) -> Path:
     """Write stem.png and stem.svg; returns the stem."""
     import matplotlib
 
-    with matplotlib.rc_context(_STYLE):
-        figure.savefig(stem.with_suffix(".png"), dpi=160, metadata={"Software": None})
-        figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+    for ending, options in _FORMATS.items():
+        picture = io.BytesIO()
+        with matplotlib.rc_context(_STYLE):
+            figure.savefig(picture, format=ending, **options)
+        write_atomically(stem.with_name(f"{stem.name}.{ending}"), picture.getvalue())
     return stem
 
 

@@ -89,7 +89,7 @@ def figure_sections(results: Results) -> Iterable[Section]:
 
 def environment_section(results: Results) -> Section:
     """What ran, where, with which versions."""
-    packages = ("numpy", "scipy", "numba", "scikit-learn", "matplotlib", "joblib", "distributed")
+    packages = ("numpy", "scipy", "numba", "scikit-learn", "matplotlib", "distributed")
     rows = [
         ("command", results.command),
         ("likeset", __version__),
@@ -125,7 +125,7 @@ def write(path: Path, results: Results) -> None:
         "anytime coverage, dashed lines do not.</p>"
         f"{body}</body></html>\n"
     )
-    write_atomically(path, page.encode())
+    write_atomically(path, page.encode(errors="backslashreplace"))  # names of files need not be text
 
 
 def html_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -1,22 +1,23 @@
 """Running cells: in this process, on processes of this machine, or on a dask cluster. The rows are the same.
 
 Workers only compute; the calling process writes each result as it arrives, so a cluster needs no shared disk and a
-worker that dies loses nothing but the cell it was busy with, which another one takes over.
+worker that dies loses nothing but the cell it was busy with, which another one takes over. Processes of this machine
+are in :mod:`likeset.experiments.processes`.
 """
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from likeset.errors import FileFormatError, InvalidArgumentError, LikesetError
 from likeset.experiments.cells import Cell, Rows
+from likeset.experiments.interrupts import Interrupts
 from likeset.experiments.store import Store
 
 _LOST_WORKERS = 5  # how often a cell whose worker died is given to another one
@@ -32,7 +33,7 @@ class Outcome:
     seconds: float = 0.0
 
 
-Executor = Callable[[Sequence[Cell]], Iterator[Outcome]]
+Executor = Callable[[Sequence[Cell]], Generator[Outcome]]
 
 
 def run(
@@ -57,11 +58,12 @@ def run(
         else:
             outcomes.append(Outcome(cell, rows))
             progress(outcomes[-1])
-    for outcome in execute(in_order(missing)):
-        if outcome.rows is not None:
-            store.save(outcome.cell, outcome.rows, outcome.seconds)
-        outcomes.append(outcome)
-        progress(outcome)
+    with closing(execute(in_order(missing))) as finished:  # an interrupt or a full disk stops the workers at once
+        for outcome in finished:
+            if outcome.rows is not None:
+                store.save(outcome.cell, outcome.rows, outcome.seconds)
+            outcomes.append(outcome)
+            progress(outcome)
     return outcomes
 
 
@@ -89,25 +91,12 @@ def compute(cell: Cell) -> Outcome:
         return Outcome(cell, None, traceback.format_exc())
 
 
-def in_this_process(cells: Sequence[Cell]) -> Iterator[Outcome]:
-    """One after the other."""
-    return map(compute, cells)
-
-
-def on_processes(jobs: int) -> Executor:
-    """On worker processes of this machine (joblib's loky), each with single-threaded BLAS."""
-
-    def execute(cells: Sequence[Cell]) -> Iterator[Outcome]:
-        from joblib import Parallel, delayed, parallel_config
-
-        if jobs == 1 or len(cells) <= 1:
-            yield from in_this_process(cells)
-            return
-        with parallel_config(backend="loky", inner_max_num_threads=1):
-            pool = Parallel(n_jobs=min(jobs, len(cells)), batch_size=1, return_as="generator_unordered")
-            yield from pool(delayed(_compute_undisturbed)(cell) for cell in cells)
-
-    return execute
+def in_this_process(cells: Sequence[Cell]) -> Generator[Outcome]:
+    """One after the other. Ctrl-C stops it even where compiled code turned the interrupt into an error of the cell."""
+    for cell in cells:
+        with Interrupts() as interrupts, interrupts.not_errors():
+            outcome = compute(cell)
+        yield outcome
 
 
 def on_dask(address: str, timeout: float = 10.0) -> Executor:
@@ -125,7 +114,7 @@ def on_dask(address: str, timeout: float = 10.0) -> Executor:
             "dask", address, f"is not a scheduler that answers ({error})", "start one with `dask scheduler`"
         ) from error
 
-    def execute(cells: Sequence[Cell]) -> Iterator[Outcome]:
+    def execute(cells: Sequence[Cell]) -> Generator[Outcome]:
         try:
             yield from _collect(client, distributed, cells)
         finally:
@@ -134,7 +123,7 @@ def on_dask(address: str, timeout: float = 10.0) -> Executor:
     return execute
 
 
-def _collect(client: Any, distributed: Any, cells: Sequence[Cell]) -> Iterator[Outcome]:
+def _collect(client: Any, distributed: Any, cells: Sequence[Cell]) -> Generator[Outcome]:
     priorities = range(len(cells), 0, -1)
     submitted = {
         client.submit(compute, cell, pure=False, priority=priority): (cell, 0)
@@ -154,10 +143,3 @@ def _collect(client: Any, distributed: Any, cells: Sequence[Cell]) -> Iterator[O
             pending.add(again)
         except (distributed.CancelledError, distributed.client.FutureCancelledError) as error:
             raise LikesetError(f"the dask scheduler went away ({error}); what is finished is kept.") from error
-
-
-def _compute_undisturbed(cell: Cell) -> Outcome:
-    """In a worker process: leave ctrl-C to the parent, which stops the workers itself."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return compute(cell)

@@ -14,10 +14,22 @@ import re
 import tempfile
 from pathlib import Path
 
-from likeset.errors import FileFormatError, InvalidArgumentError
+from likeset.errors import FileFormatError, InvalidArgumentError, LikesetError
 from likeset.experiments.cells import Cell, Rows
 
 _FORMAT = 1
+
+
+class OutputError(LikesetError):
+    """A file cannot be written: the disk is full, the folder read-only or gone. Files written before are whole.
+
+    Attributes: ``path`` and ``reason``.
+    """
+
+    def __init__(self, path: Path, reason: str, remedy: str = "make room, or choose another --out") -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"{path} cannot be written ({reason}); {remedy}")
 
 
 class Store:
@@ -62,33 +74,35 @@ class Store:
             "checksum": _checksum(rows),
             "rows": rows,
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(content).encode())
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever sees half of it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    """Write a file, in a new folder if need be, so that nobody ever sees half of it; ``OutputError`` if that fails."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise OutputError(path, error.strerror or str(error)) from error
 
 
 def writable_folder(folder: Path) -> Path:
     """Make the folder and prove that files can be written there, before hours of work are spent."""
+    probe = folder / ".likeset-probe"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".likeset-probe"
-        write_atomically(probe, b"")
-        probe.unlink()
-    except OSError as error:
+        write_atomically(probe, b"can be written")
+        probe.unlink(missing_ok=True)  # another run may have looked at the same time
+    except OutputError as error:
         raise InvalidArgumentError(
-            "out", str(folder), f"is not a folder that can be written to ({error.strerror})", "choose another --out"
+            "out", str(folder), f"is not a folder that can be written to ({error.reason})", "choose another --out"
         ) from error
     return folder
 

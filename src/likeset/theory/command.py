@@ -12,6 +12,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from likeset.errors import InvalidArgumentError
+from likeset.messages import say
 
 if TYPE_CHECKING:
     from likeset.theory.looseness import Row
@@ -56,10 +57,10 @@ def theory_command(
 
     for model in dict.fromkeys(row.model for row in found.rows):
         console.print(_table(model, [row for row in found.rows if row.model == model]))
-    console.print(found.paragraph(), highlight=False)
+    console.print(found.paragraph(), highlight=False, markup=False)
     numbers, curves = found.write_csv(out)
     picture = found.figure(out / "theory.png")
-    console.print(f"Numbers: {numbers}, {curves}\nPicture: {picture} and .svg")
+    say(console, f"Numbers: {numbers}, {curves}\nPicture: {picture} and .svg")
 
 
 def _table(model: str, rows: list[Row]) -> Table:
