@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
 import numpy as np
 
 from likeset.families.base import Family
 from likeset.merged import MergedData
 from likeset.spaces.base import Embedded
 from likeset.support.terms import Array
+from likeset.undo import Undo
 
 
 class GrowingRows:
@@ -23,6 +27,10 @@ class GrowingRows:
             self._buffer = np.concatenate([self._buffer, np.zeros_like(self._buffer)])
         self._buffer[self._length] = row
         self._length += 1
+
+    def truncate(self, length: int) -> None:
+        """Drop the rows from ``length`` on."""
+        self._length = length
 
     @property
     def rows(self) -> Array:
@@ -64,6 +72,20 @@ class Ledger:
         """The number of a covariate seen before, by exact equality."""
         return self._number_of.get(x.tobytes())
 
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Before ``append`` of an observation at phi: keep what it will change."""
+        if undo.keep(self):
+            undo.when_rolled_back(partial(self._truncate, len(self)))
+        if phi.index < len(self._gains):
+            undo.keep_entry(self._gains, phi.index)
+        if phi.index == self.merged.count:
+            undo.when_rolled_back(partial(self._number_of.pop, phi.x.tobytes(), None))
+        self.merged.remember(undo, phi)
+
+    def _truncate(self, length: int) -> None:
+        for rows in (self.x, self.y, self.weights, self.log_q, self.covariate):
+            rows.truncate(length)
+
     def append(self, phi: Embedded, y: Array, weight: float, log_q: float) -> None:
         """Record one observation."""
         self.x.append(phi.x)
@@ -78,6 +100,17 @@ class Ledger:
         base = self.merged.add(phi, y, weight)
         if weight > 0:  # a weight of zero removes the observation, even where q is zero
             self._gains[phi.index] += weight * log_q - base
+
+    def replay(self, start: int = 0) -> Iterator[tuple[Embedded, Array]]:
+        """The observations from number ``start`` on, as forecasters saw them: coordinates in the basis of that time."""
+        coordinates = self.merged.coordinates
+        # A covariate that made the basis grow is the first with a coordinate along the new vector.
+        places = np.where(coordinates != 0.0, np.arange(1, self.merged.dimension + 1), 0).max(axis=1, initial=0)
+        dimensions = np.maximum.accumulate(places)
+        newest = np.maximum.accumulate(self.covariate.rows.astype(np.int64))
+        for s in range(start, len(self)):
+            k = int(self.covariate.rows[s])
+            yield Embedded(self.x.rows[s], coordinates[k, : dimensions[newest[s]]], k), self.y.rows[s]
 
     def state(self) -> dict[str, Array]:
         """Everything needed to continue bit for bit."""

@@ -12,6 +12,7 @@ one such table with the weights of the ratio, each predictor one without weights
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -21,10 +22,15 @@ from likeset.families.base import CurveFamily, Family
 from likeset.families.laplace import Laplace
 from likeset.spaces.base import Embedded
 from likeset.support.terms import Array, CallableTerms, CurveTerms, IntArray, PointTerms, Terms
+from likeset.undo import Undo
 
 
 class Sums(Protocol):
     """Merged observations of numbered covariates."""
+
+    def remember(self, undo: Undo, index: int) -> None:
+        """Before ``add`` to covariate ``index``: keep what it will change."""
+        ...
 
     def add(self, index: int, y: Array, weight: float) -> float:
         """Merge one observation; return the part of its weighted log-density that is free of z."""
@@ -50,6 +56,13 @@ class CurveSums:
         self.family = family
         self.a = np.zeros(8)
         self.s = np.zeros(8)
+
+    def remember(self, undo: Undo, index: int) -> None:
+        """Keep the two sums of the covariate."""
+        undo.keep(self)
+        if index < len(self.a):
+            undo.keep_entry(self.a, index)
+            undo.keep_entry(self.s, index)
 
     def add(self, index: int, y: Array, weight: float) -> float:
         """Add w a(y) and w s(y); the rest is w c(y)."""
@@ -86,6 +99,14 @@ class PointSums:
         self.points: list[Array] = []
         self.weights: list[Array] = []
 
+    def remember(self, undo: Undo, index: int) -> None:
+        """Keep the covariate's two arrays, which are replaced and not written to."""
+        for arrays in (self.points, self.weights):
+            if index < len(arrays):
+                undo.keep_entry(arrays, index)
+            else:
+                undo.when_rolled_back(partial(arrays.__delitem__, slice(len(arrays), None)))
+
     def add(self, index: int, y: Array, weight: float) -> float:
         """Insert y in order; the rest is -w log(2 scale)."""
         while index >= len(self.points):
@@ -121,10 +142,25 @@ class PairSums:
     def __init__(self, family: Family) -> None:
         self.family = family
         self.weight_of: dict[tuple[int, float], float] = {}
+        self._changes: list[tuple[tuple[int, float], float | None]] | None = None
+
+    def remember(self, undo: Undo, index: int) -> None:
+        """Which pair will change depends on y, not known yet: ``add`` notes it in a list made here."""
+        self._changes = []
+        undo.when_rolled_back(partial(self._take_back, self._changes))
+
+    def _take_back(self, changes: list[tuple[tuple[int, float], float | None]]) -> None:
+        for key, weight in reversed(changes):
+            if weight is None:
+                self.weight_of.pop(key, None)
+            else:
+                self.weight_of[key] = weight
 
     def add(self, index: int, y: Array, weight: float) -> float:
         """Add w to the pair's weight; nothing is free of z."""
         key = (index, float(y))
+        if self._changes is not None:
+            self._changes.append((key, self.weight_of.get(key)))
         self.weight_of[key] = self.weight_of.get(key, 0.0) + weight
         return 0.0
 
@@ -192,6 +228,11 @@ class MergedData:
     def dimension(self) -> int:
         """Dimension of the span so far."""
         return self._rows.shape[1]
+
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Before ``add`` of an observation at phi: keep what it will change."""
+        undo.keep(self)
+        self.sums.remember(undo, phi.index)
 
     def add(self, phi: Embedded, y: Array, weight: float = 1.0) -> float:
         """Merge one observation; return the part of its weighted log-density that is free of z."""

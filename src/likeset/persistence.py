@@ -28,7 +28,7 @@ import numpy as np
 from likeset.errors import FileFormatError, InvalidArgumentError, LikesetError
 from likeset.families import FAMILIES
 from likeset.predictors import PREDICTORS, Aggregate, Fixed
-from likeset.spaces import SPACES, Embedded
+from likeset.spaces import SPACES
 from likeset.support.terms import Array
 from likeset.weights import WEIGHTINGS
 from likeset.windows import WINDOWS
@@ -202,9 +202,8 @@ def _path(path: str | PathLike[str]) -> Path:
 
 
 def _replay(running_piece: Any, sequence: ConfidenceSequence) -> None:
-    ledger = sequence.ledger
-    for x, y, k in zip(ledger.x.rows, ledger.y.rows, ledger.covariate.rows, strict=True):
-        running_piece.observe(Embedded(x, ledger.merged.coordinates[int(k)], int(k)), y)
+    for phi, y in sequence.ledger.replay():
+        running_piece.observe(phi, y)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Array]]]:

@@ -14,6 +14,7 @@ from likeset.arguments import positive
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family
 from likeset.spaces.base import Embedded, Space
+from likeset.undo import Undo
 
 
 @runtime_checkable
@@ -58,6 +59,9 @@ class Unweighted:
 
     def observe(self, phi: Embedded, y: Array) -> None:
         """Nothing to note."""
+
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Nothing to keep."""
 
     def state(self) -> dict[str, Array]:
         """Nothing to save."""
@@ -134,6 +138,10 @@ class BiasWeigher:
         self.inverse = self._grown(len(x))
         Vx = self.inverse @ x
         self.inverse = self.inverse - np.outer(Vx, Vx) * (self.mu / (1.0 + self.mu * float(x @ Vx)))
+
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Keep the inverse, which is replaced and not written to."""
+        undo.keep(self)
 
     def state(self) -> dict[str, Array]:
         """The inverse of V."""

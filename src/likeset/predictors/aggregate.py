@@ -10,6 +10,7 @@ from likeset.predictors.base import Blend, Forecaster, Predictor, updated_shares
 from likeset.predictors.ftrl import FTRL
 from likeset.predictors.mixture import Mixture
 from likeset.spaces.base import Embedded, Space
+from likeset.undo import Undo
 
 
 class Aggregate:
@@ -68,6 +69,12 @@ class AggregateForecaster:
         self.log_shares = updated_shares(self.log_shares, blend.log_densities(y))
         for member in self.members:
             member.observe(phi, y)
+
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Keep the shares and what the members will change."""
+        undo.keep(self)
+        for member in self.members:
+            member.remember(undo, phi)  # type: ignore[attr-defined]
 
     def state(self) -> dict[str, Array]:
         """Shares and the members' states."""

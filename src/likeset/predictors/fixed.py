@@ -12,6 +12,7 @@ from likeset.errors import ShapeError
 from likeset.families.base import Array, Family
 from likeset.predictors.base import PlugIn
 from likeset.spaces.base import Embedded, Space
+from likeset.undo import Undo
 
 
 class Fixed:
@@ -61,6 +62,9 @@ class FixedForecaster:
 
     def observe(self, phi: Embedded, y: Array) -> None:
         """Nothing to learn."""
+
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Nothing to keep."""
 
     def state(self) -> dict[str, Array]:
         """Nothing to save."""

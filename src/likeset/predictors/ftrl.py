@@ -9,6 +9,7 @@ from likeset.merged import MergedData
 from likeset.predictors.base import PlugIn
 from likeset.predictors.penalised import CurveFit, DirectFit
 from likeset.spaces.base import Embedded, Space
+from likeset.undo import Undo
 
 
 class FTRL:
@@ -74,6 +75,10 @@ class PlugInForecaster:
     def observe(self, phi: Embedded, y: Array) -> None:
         """Add the observation to the fit."""
         self.fit.observe(phi, y)
+
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Keep what the fit will change."""
+        self.fit.remember(undo, phi)
 
     def state(self) -> dict[str, Array]:
         """The fit's state."""

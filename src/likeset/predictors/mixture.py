@@ -26,6 +26,7 @@ from likeset.predictors.predictive import Predictive, predictive
 from likeset.predictors.variational import VariationalPosterior
 from likeset.spaces.base import Embedded, Space
 from likeset.support.evaluate import log_sum_exp
+from likeset.undo import Undo
 
 DEFAULT_GRID = (1.0, 4.0, 16.0, 64.0, 256.0)
 UNBOUNDED_SCALE = 10.0  # stands in for B in the default precisions when the space has no bound
@@ -106,6 +107,11 @@ class MixtureForecaster:
         made = self._latest[1] if self._latest and self._latest[0] is phi else self.forecast(phi)
         self.log_shares = updated_shares(self.log_shares, made.components.log_densities(y))
         self.posterior.observe(phi, y)
+
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Keep shares and beliefs."""
+        undo.keep(self)
+        self.posterior.remember(undo, phi)
 
     def state(self) -> dict[str, Array]:
         """Shares and beliefs."""

@@ -27,6 +27,7 @@ from likeset.spaces.base import Embedded
 from likeset.support.curves import curve_slopes
 from likeset.support.newton import ball_step, minimise_over_ball, newton_ball
 from likeset.support.terms import Array, CallableTerms, PointTerms
+from likeset.undo import Undo
 
 GRADIENT_TOLERANCE = 1e-4  # in the norm of H^-1: the objective is then within 5e-9 nats of its minimum
 GAP_TOLERANCE = 1e-9
@@ -152,6 +153,11 @@ class CurveFit:
         self._move_anchor(theta)
         return theta
 
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Keep data, anchor and expansion."""
+        undo.keep(self, written=("g", "H"))
+        self.data.remember(undo, phi)
+
     def _move_anchor(self, theta: Array) -> None:
         X, terms = with_columns(self.data.coordinates, len(theta)), self.sums.terms(self.data.count)
         self.anchor = theta
@@ -216,6 +222,11 @@ class DirectFit:
                 )
             self.stale = False
         return self.theta
+
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Keep data and estimate."""
+        undo.keep(self)
+        self.data.remember(undo, phi)
 
     def state(self) -> dict[str, Array]:
         """Data and estimate."""
