@@ -145,7 +145,7 @@ class OneSided(ls.ConfidenceSequence):
         ledger = self._running.ledger
         weight, index = ledger.weights.rows[-1], int(ledger.covariate.rows[-1])
         phi = ls.Embedded(x, ledger.merged.coordinates[index], index)
-        ledger._gains[index] -= ledger.merged.add(phi, y, 1.0 - weight)
+        ledger._gains.add(index, -ledger.merged.add(phi, y, 1.0 - weight))
 
 
 def exercised(cls, family, predictor, weighting):

@@ -7,7 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from likeset.families.base import Family
+from likeset.evidence_sums import CompensatedSums, EvidenceSums
+from likeset.families.base import CurveFamily, Family
 from likeset.merged import MergedData
 from likeset.spaces.base import Embedded
 from likeset.support.terms import Array
@@ -47,7 +48,8 @@ class Ledger:
     """Raw rows (x, y, w, log q, covariate number) and what the set needs, merged by covariate.
 
     gain_k = sum_{s: x_s = x_k} [ w_s log q_s(y_s) - (the part of w_s log p(y_s | z) that is free of z) ],
-    so that  log R(theta) = sum_k [ gain_k + phi_k(x_k'theta) ].
+    so that  log R(theta) = sum_k [ gain_k + phi_k(x_k'theta) ]. The part free of z is log p at a reference near y, so
+    that both are of the size of the evidence: :mod:`likeset.evidence_sums`.
     """
 
     def __init__(self, family: Family, covariate_shape: tuple[int, ...]) -> None:
@@ -56,8 +58,8 @@ class Ledger:
         self.weights = GrowingRows(())
         self.log_q = GrowingRows(())
         self.covariate = GrowingRows(())
-        self.merged = MergedData(family)
-        self._gains = np.zeros(8)
+        self.merged = MergedData(family, EvidenceSums(family) if isinstance(family, CurveFamily) else None)
+        self._gains = CompensatedSums()
         self._number_of: dict[bytes, int] = {}
 
     def __len__(self) -> int:
@@ -65,8 +67,8 @@ class Ledger:
 
     @property
     def gains(self) -> Array:
-        """gain_k of every distinct covariate; a view, do not write."""
-        return self._gains[: self.merged.count]
+        """gain_k of every distinct covariate."""
+        return self._gains.values(self.merged.count)
 
     def number(self, x: Array) -> int | None:
         """The number of a covariate seen before, by exact equality."""
@@ -76,8 +78,7 @@ class Ledger:
         """Before ``append`` of an observation at phi: keep what it will change."""
         if undo.keep(self):
             undo.when_rolled_back(partial(self._truncate, len(self)))
-        if phi.index < len(self._gains):
-            undo.keep_entry(self._gains, phi.index)
+        self._gains.remember(undo, phi.index)
         if phi.index == self.merged.count:
             undo.when_rolled_back(partial(self._number_of.pop, phi.x.tobytes(), None))
         self.merged.remember(undo, phi)
@@ -95,11 +96,9 @@ class Ledger:
         self.covariate.append(phi.index)
         if phi.index == self.merged.count:
             self._number_of[phi.x.tobytes()] = phi.index
-            if phi.index == len(self._gains):
-                self._gains = np.concatenate([self._gains, np.zeros_like(self._gains)])
         base = self.merged.add(phi, y, weight)
-        if weight > 0:  # a weight of zero removes the observation, even where q is zero
-            self._gains[phi.index] += weight * log_q - base
+        # A weight of zero removes the observation, even where q is zero.
+        self._gains.add(phi.index, weight * log_q - base if weight > 0 else 0.0)
 
     def replay(self, start: int = 0) -> Iterator[tuple[Embedded, Array]]:
         """The observations from number ``start`` on, as forecasters saw them: coordinates in the basis of that time."""
@@ -116,16 +115,29 @@ class Ledger:
         """Everything needed to continue bit for bit."""
         raw = {
             "x": self.x.rows, "y": self.y.rows, "weights": self.weights.rows, "log_q": self.log_q.rows,
-            "covariate": self.covariate.rows, "gains": self.gains,
+            "covariate": self.covariate.rows,
         }  # fmt: skip
+        raw |= {name: part[: self.merged.count] for name, part in self._gains.state("gains").items()}
         return raw | {f"merged.{key}": value for key, value in self.merged.state().items()}
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
         for name in ("x", "y", "weights", "log_q", "covariate"):
             getattr(self, name).restore(state[name])
-        self.merged.restore({k.removeprefix("merged."): v for k, v in state.items() if k.startswith("merged.")})
-        self._gains = np.concatenate([state["gains"], np.zeros(max(8, len(state["gains"])))])
+        merged = {k.removeprefix("merged."): v for k, v in state.items() if k.startswith("merged.")}
+        if isinstance(self.merged.sums, EvidenceSums) and "origins" not in merged:
+            self._merge_again(merged)
+        else:
+            self.merged.restore(merged)
+            self._gains.restore(state, "gains")
         self._number_of = {}
         for x, k in zip(self.x.rows, self.covariate.rows, strict=True):
             self._number_of.setdefault(x.tobytes(), int(k))
+
+    def _merge_again(self, merged: dict[str, Array]) -> None:
+        """Sums from the rows: those in files of old were counted from zero, and may have lost the evidence."""
+        self.merged.restore_coordinates(merged)
+        rows = (self.covariate.rows, self.y.rows, self.weights.rows, self.log_q.rows)
+        for k, y, weight, log_q in zip(*rows, strict=True):
+            base = self.merged.sums.add(int(k), y, float(weight))
+            self._gains.add(int(k), float(weight) * float(log_q) - base if weight > 0 else 0.0)

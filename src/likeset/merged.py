@@ -6,8 +6,9 @@ z = x_k'theta alone,
     sum_{s: x_s = x_k} w_s [-log p(y_s | z)]  =  phi_k(z) - base_k,
 
 and phi_k has one of the three shapes of :mod:`likeset.support.terms`: two sums for exponential families,
-sorted points for Laplace noise, a list of distinct (y, weight) pairs for a user's own family. The ledger keeps
-one such table with the weights of the ratio, each predictor one without weights.
+sorted points for Laplace noise, a list of distinct (y, weight) pairs for a user's own family. Each predictor keeps
+one such table without weights, and the ledger one with the weights of the ratio, where exponential families have
+more careful sums (:mod:`likeset.evidence_sums`).
 """
 
 from __future__ import annotations
@@ -214,8 +215,8 @@ def sums_for(family: Family) -> Sums:
 class MergedData:
     """Distinct covariates (coordinates in the growing basis, shape (count, dimension)) and their sums."""
 
-    def __init__(self, family: Family) -> None:
-        self.sums = sums_for(family)
+    def __init__(self, family: Family, sums: Sums | None = None) -> None:
+        self.sums = sums_for(family) if sums is None else sums
         self.count = 0
         self._rows = np.zeros((8, 0))
 
@@ -257,7 +258,7 @@ class MergedData:
         """Coordinates and terms that later observations do not change."""
         terms = self.terms()
         if isinstance(terms, CurveTerms):
-            terms = CurveTerms(terms.curve, terms.a.copy(), terms.s.copy())
+            terms = CurveTerms(terms.curve, terms.a.copy(), terms.s.copy(), terms.origins)
         return self.coordinates.copy(), terms
 
     def state(self) -> dict[str, Array]:
@@ -266,9 +267,13 @@ class MergedData:
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
+        self.restore_coordinates(state)
+        self.sums.restore(state)
+
+    def restore_coordinates(self, state: dict[str, Array]) -> None:
+        """The covariates alone, without their sums."""
         self._rows = state["coordinates"].copy() if len(state["coordinates"]) else np.zeros((8, 0))
         self.count = len(state["coordinates"])
-        self.sums.restore(state)
 
 
 def with_columns(rows: Array, columns: int) -> Array:
