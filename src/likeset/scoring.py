@@ -1,4 +1,14 @@
-"""Scoring: log q(y) of a forecast, after checking what can be checked of densities that are not our own."""
+r"""Scoring: log q(y) of a forecast. What the sequence's own predictors say is believed; the rest is inspected first.
+
+A density that is not ours is looked at in the neighbourhood of the y that came, at every scale, and where the family
+puts its mass (:mod:`~likeset.inspection`). Whatever is found there can only lower the score:
+
+    log q(y) - charge,      charge >= 0:  the log of the largest credible mass above one, and what separates
+                                          the value at y from those of its neighbours or of arrays that hold y.
+
+Write q' for the density with its charge, zero where it is refused. Then ∫ q' <= 1 as long as the inspection sees the
+excess *at the outcomes that raise the score*; excess mass at outcomes that never come does no harm.
+"""
 
 from __future__ import annotations
 
@@ -7,78 +17,98 @@ import numpy as np
 from likeset.errors import PieceError
 from likeset.families import FAMILIES
 from likeset.families.base import Array, Family
+from likeset.families.custom import CustomFamily
+from likeset.inspection import Inspection
 from likeset.predictors import Blend, Forecast, MixtureForecast, PlugIn
+from likeset.predictors.predictive import count_of_densities
+from likeset.spaces.base import Embedded
 
-_LIKELIHOOD_REACH = 6.0  # |z| up to which a foreign forecast's total probability is looked at
+_ROUNDING = 1e-9  # shares may sum to this much above one
 
 
-def score(forecast: Forecast, family: Family, reach: float, y: Array, predictor: object) -> float:
-    """log q(y), or a PieceError that names the ``predictor``; ``reach`` is the largest |z| that Theta allows here."""
-    foreign = not _is_density_of(forecast, family)
-    if foreign:
-        _check_total_probability(forecast, family, reach, y, predictor)
+class Scoring:
+    """Scores the forecasts of one sequence; ``trusted`` says that they come from built-in predictors it started."""
+
+    def __init__(self, family: Family, bound: float, predictor: object, trusted: bool) -> None:
+        self.family, self.bound, self.predictor, self.trusted = family, bound, predictor, trusted
+        self._inspection = Inspection(family, predictor)
+        self.own_family = isinstance(family, CustomFamily)
+
+    def score(self, forecast: Forecast, phi: Embedded, y: Array) -> float:
+        """log q(y), or a PieceError before anything is recorded."""
+        if self.trusted and not self.own_family:
+            return log_density_at(forecast, y, self.predictor)
+        reach = self._reach(phi)
+        if isinstance(self.family, CustomFamily):
+            self.family.check_reach(max([z for z in (reach, *_plugged_in(forecast)) if np.isfinite(z)], default=0.0))
+            self.family.check_outcome(float(y), reach)
+        log_q = log_density_at(forecast, y, self.predictor)
+        if self.trusted:
+            return log_q
+        log_mass = log_mass_by_construction(forecast, self.family, self.predictor)
+        if log_mass is not None:
+            return log_q - log_mass
+        return log_q - self._inspection.charge(forecast, reach, y, log_q)
+
+    def _reach(self, phi: Embedded) -> float:
+        length = float(np.linalg.norm(phi.coordinates))
+        return self.bound * length if length else 0.0
+
+
+def log_density_at(forecast: Forecast, y: Array, predictor: object) -> float:
+    """log q(y) as one number below infinity."""
     try:
         log_q = float(np.asarray(forecast.log_density(y)).reshape(()))
     except (TypeError, ValueError) as error:
         raise PieceError(
             f"the forecast {forecast!r} of {predictor!r} did not return one number for log_density(y): {error}"
         ) from error
-    if np.isnan(log_q) or log_q == np.inf:
+    if not log_q < np.inf:
         raise PieceError(
             f"the forecast of {predictor!r} has log-density {log_q} at y = {y}; "
             "a density must be a number below infinity (zero density, -inf, is allowed)."
         )
-    is_probability = family.discrete or (family.observation_shape == (2,) and y[1] == 0)
-    if foreign and is_probability and log_q > 1e-9:
-        raise PieceError(
-            f"the forecast of {predictor!r} gives y = {y} a probability above one (log q = {log_q:.4g}); "
-            "normalise it (rule 3 of validity)."
-        )
     return log_q
 
 
-def _check_total_probability(forecast: Forecast, family: Family, reach: float, y: Array, predictor: object) -> None:
-    """Refuse a foreign forecast whose density integrates to more than one, over Theta's reach or around y."""
-    reach = min(reach, _LIKELIHOOD_REACH)
-    grid = np.linspace(-reach, reach, 7)
-    # A spike between nodes fools one rule, hardly two.
-    rules = [[family.outcomes(grid + shift) for shift in (0.0, 0.37)]]
-    if not family.discrete and not family.observation_shape:
-        rules.append([family.outcomes(np.array([float(y) + shift])) for shift in (0.0, 0.37)])
-    for pair in rules:
-        mass = min(_total_probability(forecast, *rule, predictor) for rule in pair)
-        if not mass <= 1.001:
-            raise PieceError(
-                f"the forecast {forecast!r} of {predictor!r} is not a density: it integrates to {mass:.4g} "
-                "over the outcomes; normalise it (rule 3 of validity)."
-            )
-
-
-def _total_probability(forecast: Forecast, y: Array, v: Array, predictor: object) -> float:
-    try:
-        values = np.asarray(forecast.log_density(y), dtype=np.float64)
-    except Exception as error:
-        raise PieceError(
-            f"the forecast {forecast!r} of {predictor!r} failed on an array of outcomes: {error}; "
-            "log_density(y) must be vectorised in y."
-        ) from error
-    if values.shape != v.shape:
-        raise PieceError(
-            f"the forecast {forecast!r} of {predictor!r} returned shape {values.shape} for {len(v)} "
-            "outcomes; log_density(y) must be vectorised in y."
-        )
-    with np.errstate(over="ignore"):
-        mass = float(np.sum(v * np.exp(values)))
-    return np.inf if np.isnan(mass) else mass
-
-
-def _is_density_of(forecast: Forecast, family: Family) -> bool:
-    """Whether a forecast is a density of this family's outcomes by construction."""
-    if type(forecast) is PlugIn or type(forecast) is MixtureForecast:
-        own = forecast.family
-        same_outcomes = type(own) is type(family) and (not family.discrete or own.settings() == family.settings())
-        return own is family or (same_outcomes and type(own) in FAMILIES)
+def log_mass_by_construction(forecast: Forecast, family: Family, predictor: object) -> float | None:
+    """0, or the rounding of the shares, if the forecast is a mixture of densities of this family; None if unknown."""
+    if type(forecast) is PlugIn:
+        return 0.0 if _has_outcomes_of(forecast.family, family) else None
+    if type(forecast) is MixtureForecast:
+        log_total = log_total_of_shares(forecast.log_shares, predictor)
+        densities = count_of_densities(forecast.components, forecast.family)
+        known = densities == len(forecast.log_shares) and _has_outcomes_of(forecast.family, family)
+        return log_total if known else None
     if type(forecast) is Blend:
-        shares = float(np.exp(forecast.log_shares).sum())
-        return shares <= 1.0 + 1e-9 and all(_is_density_of(c, family) for c in forecast.components)
-    return False
+        log_total = log_total_of_shares(forecast.log_shares, predictor)
+        masses = [log_mass_by_construction(component, family, predictor) for component in forecast.components]
+        kept = [mass for mass in masses if mass is not None]
+        return log_total + max(kept, default=0.0) if len(kept) == len(masses) == len(forecast.log_shares) else None
+    return None
+
+
+def log_total_of_shares(log_shares: Array, predictor: object) -> float:
+    """log sum_j pi_j if that is rounding above 0, else 0; a PieceError where the shares are not shares."""
+    shares = np.asarray(log_shares, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        total = float(np.sum(np.exp(shares))) if shares.ndim == 1 else np.nan
+    if not total <= 1.0 + _ROUNDING:
+        raise PieceError(
+            f"the forecast of {predictor!r} mixes densities with shares that are no list of shares or sum to "
+            f"{total:.6g}, above one; normalise them: log_shares - logsumexp(log_shares) (rule 3 of validity)."
+        )
+    return max(np.log(total), 0.0) if total else 0.0
+
+
+def _plugged_in(forecast: Forecast) -> list[float]:
+    """|z| of every plug-in density: it may lie beyond Theta."""
+    if type(forecast) is Blend:
+        return [z for component in forecast.components for z in _plugged_in(component)]
+    return [abs(forecast.z)] if type(forecast) is PlugIn else []
+
+
+def _has_outcomes_of(own: Family, family: Family) -> bool:
+    """Whether densities of the family ``own`` are densities for outcomes of ``family``."""
+    same_outcomes = type(own) is type(family) and (not family.discrete or own.settings() == family.settings())
+    return own is family or (same_outcomes and type(own) in FAMILIES)

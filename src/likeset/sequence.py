@@ -18,7 +18,7 @@ from likeset.ledger import Ledger
 from likeset.own_pieces import OwnPieces, Running, is_built_in
 from likeset.predictors import Forecast, Forecaster, Mixture, Predictor
 from likeset.predictors.aggregate import started
-from likeset.scoring import score
+from likeset.scoring import Scoring
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Embedded, Space
 from likeset.undo import Undo
@@ -105,6 +105,7 @@ class ConfidenceSequence:
         self._built_in_roles = tuple(role for role, piece in pieces.items() if is_built_in(piece))
         self._own_roles = tuple(role for role in pieces if role not in self._built_in_roles)
         self._own: OwnPieces | None = None
+        self._scoring = Scoring(family, space.bound, self.predictor, trusted=is_built_in(self.predictor))
         self._set: LikelihoodSet | None = None
         self._pending: Undo | None = None  # the way back, while a change is being made
         self._lock = threading.RLock()
@@ -327,8 +328,7 @@ class ConfidenceSequence:
         return number
 
     def _checked_score(self, forecast: Forecast, phi: Embedded, y: Array) -> float:
-        reach = self.space.bound * float(np.linalg.norm(phi.coordinates))
-        return score(forecast, self.family, reach, y, self.predictor)
+        return self._scoring.score(forecast, phi, y)
 
 
 def _chosen_windows(windows: Any, family: Family, space: Space) -> AnyWindows | None:

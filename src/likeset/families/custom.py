@@ -3,9 +3,9 @@ r"""A family from the user's own negative log-density.
     -log p(y | z) = negative_log_density(y, z)      vectorised in both arguments
 
 Derivatives in z may be given; otherwise they are computed by central differences. Whatever was given is
-checked when the family is built, at points of the support and of ``z_range``: derivatives against
-differences, the density against 1 (rule 3 of validity: densities, not scores), convexity against the
-second derivative.
+checked when the family is built, at points of the support and of ``z_range``, and again as far as Theta reaches when a
+sequence records an observation (:mod:`~likeset.families.custom_checks`): derivatives against differences, the density
+against 1 (rule 3 of validity: densities, not scores), convexity against the second derivative.
 """
 
 from __future__ import annotations
@@ -18,8 +18,15 @@ import numpy as np
 from likeset.arguments import real_array
 from likeset.errors import InvalidArgumentError, NotConvexError, PieceError
 from likeset.families.base import Array, observation_vector, panels, refuse
+from likeset.families.custom_checks import (
+    check_outcome,
+    check_range,
+    first_difference,
+    measured_peak,
+    second_difference,
+)
+from likeset.families.mass import around
 
-_STEP = 2e-3  # balances the truncation error (step^6) of the differences below against rounding
 _SUPPORTS = ("real", "positive", "unit", "counts")
 
 NegativeLogDensity = Callable[[Array, Array], Array]
@@ -35,7 +42,9 @@ class CustomFamily:
         possible outcomes.
     first, second : derivatives of ``negative_log_density`` in z; computed if omitted.
     sample, mean : ``sample(z, rng)`` and ``mean(z)``; computed from the density if omitted.
-    z_range : interval of linear predictors on which the pieces are checked and the curvature measured.
+    z_range : interval of linear predictors on which the pieces are checked and the curvature measured. A sequence
+        extends the checks to every |z| <= bound |x| that Theta reaches; if the bound is infinite, ``z_range`` is all
+        that is checked, and what lies beyond is your promise.
     convex : your claim that the function is convex in z for every y. Exact extrema need it, and probing cannot prove
         it; a claim that is seen to be false, here or later at the data, is refused.
 
@@ -83,7 +92,10 @@ class CustomFamily:
         self.z_range = (low, high)
         self._function, self._first, self._second = negative_log_density, first, second
         self._sample, self._mean = sample, mean
-        self._check_pieces(convex)
+        self.convex = bool(convex)
+        self._checked = self.z_range
+        check_range(self, np.linspace(low, high, 25), np.linspace(low, high, 5))
+        self._peak = measured_peak(self, np.linspace(low, high, 5))
 
     def __repr__(self) -> str:
         return f"{self.name}()"
@@ -113,13 +125,13 @@ class CustomFamily:
 
     def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
         """First and second derivative of log p in z: the user's, or central differences of order six."""
-        first = self._call(self._first, y, z) if self._first else _first_difference(self._plain, y, z)
+        first = self._call(self._first, y, z) if self._first else first_difference(self._plain, y, z)
         if self._second:
             second = self._call(self._second, y, z)
         elif self._first:
-            second = _first_difference(lambda u, v: self._call(self._first, u, v), y, z)
+            second = first_difference(lambda u, v: self._call(self._first, u, v), y, z)
         else:
-            second = _second_difference(self._plain, y, z)
+            second = second_difference(self._plain, y, z)
         return -first, -second
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
@@ -151,7 +163,7 @@ class CustomFamily:
         """Smallest and largest second derivative seen at probe points with |z| <= bound (a measurement)."""
         reach = min(bound, max(abs(self.z_range[0]), abs(self.z_range[1])))
         z = np.linspace(-reach, reach, 33)
-        second = np.concatenate([-self.derivatives(y, z)[1] for y in self._probes()])
+        second = np.concatenate([-self.derivatives(y, z)[1] for y in self.probes()])
         return float(max(second.min(), 0.0)), float(max(second.max(), 1e-12))
 
     def outcomes(self, z: Array) -> tuple[Array, Array]:
@@ -170,6 +182,59 @@ class CustomFamily:
         centres = np.concatenate([[0.0], np.linspace(np.min(z), np.max(z), 5)])
         line = np.concatenate([-doubling[::-1], doubling])
         return panels(np.unique(np.add.outer(centres, line).round(12)), nodes_per_panel=10)
+
+    def breakpoints(self, z: float) -> Array:
+        """Edges of panels over y for densities like p(. | z): every scale from e^-|z| to e^|z|, and more."""
+        if self.support == "unit":
+            left = np.concatenate([np.arange(-400.0, -60.0, 4.0), np.arange(-60.0, 0.0)])
+            return np.concatenate([2.0**left, 1.0 - 2.0 ** -np.arange(2.0, 53.0)])
+        octaves = min(2.0 * abs(z) / np.log(2.0), 250.0)
+        if self.support == "positive":
+            near = np.arange(-60.0 - octaves, 40.0 + octaves)
+            return 2.0 ** np.concatenate([np.arange(-400.0, near[0] - 2.0, 4.0), near])
+        scales = 2.0 ** (-20.0 - 0.5 * octaves), 2.0 ** (30.0 + 0.5 * octaves)
+        return np.unique(np.concatenate([around(0.0, *scales), around(z, *scales)]))
+
+    def check_reach(self, reach: float) -> None:
+        """Extend the checks to |z| <= ``reach``; nothing is done twice."""
+        low, high = self._checked
+        if low <= -reach and reach <= high:
+            return
+        try:
+            self._extend(1.25 * reach)  # so that slowly growing covariates cost a few extensions, not one each
+        except (PieceError, NotConvexError):
+            try:
+                self._extend(reach)
+            except (PieceError, NotConvexError) as error:
+                raise type(error)(
+                    f"{error} This lies outside z_range = {self.z_range}, but Theta reaches |z| = {reach:g} at this "
+                    "covariate (bound times its length): mend the function there, or lower the bound of the space."
+                ) from error
+
+    def _extend(self, reach: float) -> None:
+        low, high = self._checked
+        new = min(low, -reach), max(high, reach)
+        probes = [np.linspace(a, b, 25) for a, b in ((new[0], low), (high, new[1])) if a < b]
+        totals = [np.linspace(a, b, 5) for a, b in ((new[0], low), (high, new[1])) if a < b]
+        check_range(self, np.concatenate(probes), np.concatenate(totals))
+        self._peak = max(self._peak, measured_peak(self, np.concatenate(totals)))
+        self._checked = new
+
+    def check_outcome(self, y: float, reach: float) -> None:
+        """Refuse an atom, or a spike that the checks could not see, at an outcome that came."""
+        reach = reach if np.isfinite(reach) else max(map(abs, self.z_range))
+        check_outcome(self, y, np.array([-reach, 0.0, reach]), self._peak)
+
+    def probes(self) -> Array:
+        """A few outcomes at which functions are compared with their differences."""
+        if isinstance(self.support, np.ndarray):
+            return self.support[:: max(1, len(self.support) // 7)]
+        return {
+            "real": np.array([-2.6, -0.7, 0.4, 1.3, 3.1]),
+            "positive": np.array([0.05, 0.3, 0.9, 2.2, 5.0]),
+            "unit": np.array([0.03, 0.2, 0.55, 0.8, 0.98]),
+            "counts": np.array([0.0, 1.0, 2.0, 5.0, 12.0]),
+        }[self.support]
 
     def _plain(self, y: Array, z: Array) -> Array:
         return self._call(self._function, y, z)
@@ -191,73 +256,5 @@ class CustomFamily:
             )
         return values
 
-    def _probes(self) -> Array:
-        if isinstance(self.support, np.ndarray):
-            return self.support[:: max(1, len(self.support) // 7)]
-        return {
-            "real": np.array([-2.6, -0.7, 0.4, 1.3, 3.1]),
-            "positive": np.array([0.05, 0.3, 0.9, 2.2, 5.0]),
-            "unit": np.array([0.03, 0.2, 0.55, 0.8, 0.98]),
-            "counts": np.array([0.0, 1.0, 2.0, 5.0, 12.0]),
-        }[self.support]
-
     def __deepcopy__(self, memo: dict[int, Any]) -> CustomFamily:
         return self  # immutable; identity tells densities of this family from others
-
-    def _check_pieces(self, convex: bool) -> None:
-        z = np.linspace(*self.z_range, 25)
-        lowest = np.inf
-        for y in self._probes():
-            values = self._plain(y, z)
-            if not np.isfinite(values).all():
-                raise PieceError(
-                    f"{self.name}: the negative log-density at y = {y:g} is not finite for some z in {self.z_range}; "
-                    "check the support, or narrow z_range."
-                )
-            numeric = _first_difference(self._plain, y, z)
-            first, second = (-d for d in self.derivatives(y, z))
-            _match(self.name, "first", first, numeric, y, z)
-            _match(self.name, "second", second, _second_difference(self._plain, y, z), y, z)
-            lowest = min(lowest, float(np.min(second / (1.0 + np.abs(second).max()))))
-        for zi in np.linspace(*self.z_range, 5):
-            y, v = self.outcomes(np.array([zi]))
-            mass = float(np.sum(v * np.exp(self.log_density(y, np.full(len(y), zi)))))
-            if abs(mass - 1.0) > 1e-4:
-                raise PieceError(
-                    f"{self.name}: the density integrates to {mass:.6g} at z = {zi:g}, not to 1; "
-                    "add the log of the normalising constant (densities, not scores)."
-                )
-        if convex and lowest < -1e-6:
-            raise NotConvexError(
-                f"{self.name} was declared convex in z, but a second derivative is negative on {self.z_range}; "
-                "leave the claim out to use it without exact extrema."
-            )
-        self.convex = bool(convex)
-
-
-def _match(name: str, which: str, given: Array, numeric: Array, y: float, z: Array) -> None:
-    scale = 1.0 + np.abs(numeric)
-    wrong = ~(np.abs(given - numeric) <= 1e-4 * scale)
-    if wrong.any():
-        i = int(np.argmax(wrong))
-        raise PieceError(
-            f"{name}: the {which} derivative at (y, z) = ({y:g}, {z[i]:g}) is {given[i]:g}, but differences of the "
-            f"negative log-density give {numeric[i]:g}; correct it or leave it out to have it computed."
-        )
-
-
-def _first_difference(f: NegativeLogDensity, y: Array, z: Array) -> Array:
-    z, h = np.asarray(z, dtype=np.float64), _STEP
-    return (
-        45 * (f(y, z + h) - f(y, z - h)) - 9 * (f(y, z + 2 * h) - f(y, z - 2 * h)) + (f(y, z + 3 * h) - f(y, z - 3 * h))
-    ) / (60 * h)
-
-
-def _second_difference(f: NegativeLogDensity, y: Array, z: Array) -> Array:
-    z, h = np.asarray(z, dtype=np.float64), _STEP
-    return (
-        270 * (f(y, z + h) + f(y, z - h))
-        - 27 * (f(y, z + 2 * h) + f(y, z - 2 * h))
-        + 2 * (f(y, z + 3 * h) + f(y, z - 3 * h))
-        - 490 * f(y, z)
-    ) / (180 * h * h)

@@ -98,3 +98,21 @@ def predictive(family: Family, mean: Array, sd: Array, reach: float) -> Predicti
     if isinstance(family, Laplace):
         return LaplacePredictive(family, mean, sd)
     return QuadraturePredictive(family, mean, sd, reach)
+
+
+def count_of_densities(components: object, family: Family) -> int | None:
+    """How many densities of this family's outcomes these are, if they are as ``predictive`` makes them; None if not."""
+    if type(components) is GaussianPredictive:
+        intact = isinstance(family, Gaussian) and np.array_equal(
+            components.log_scale, np.log(_ROOT_TWO_PI * components.sd)
+        )
+    elif type(components) is LaplacePredictive:
+        intact = isinstance(family, Laplace) and components.scale > 0 and bool((components.sd > 0).all())
+    elif type(components) is QuadraturePredictive:
+        rows = np.ndim(components.z) == 2 and components.z.shape[1] == len(components.log_weights)
+        intact = components.family is family and rows and float(np.exp(components.log_weights).sum()) <= 1.0 + 1e-12
+        return len(components.z) if intact else None
+    else:
+        return None
+    same_length = np.shape(components.mean) == np.shape(components.sd) and np.ndim(components.mean) == 1
+    return len(components.mean) if intact and same_length else None

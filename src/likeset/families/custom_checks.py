@@ -1,0 +1,170 @@
+r"""What is checked of a family of the user's own, and the differences its derivatives are compared with.
+
+values       finite at probe outcomes
+derivatives  first and second against differences of the function
+convexity    no negative second derivative, if claimed
+mass         |∫ p(y | z) dy - 1| <= 1e-6, by adaptive quadrature or by summation
+outcomes     at a y that came, no atom and no spike that the quadrature had not seen
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from likeset.errors import NotConvexError, PieceError
+from likeset.families.base import Array
+from likeset.families.mass import around, integrate, nearest_scale
+
+if TYPE_CHECKING:
+    from likeset.families.custom import CustomFamily
+
+_STEP = 2e-3  # balances the truncation error (step^6) of the differences below against rounding
+_ROUNDING = 50 * np.finfo(float).eps  # of the sums in a difference, relative to the function
+_MASS_ERROR = 1e-6
+_MOST_COUNTS = 2**17
+_DROP = np.log(4.0)  # a density that falls by this factor within a tenth of its usual width has a spike
+
+
+def check_range(family: CustomFamily, z: Array, mass_at: Array) -> None:
+    """Check values, derivatives and convexity at every z, the mass at every entry of ``mass_at``."""
+    with np.errstate(all="ignore"):
+        for y in family.probes():
+            _check_derivatives(family, float(y), z)
+        for at in mass_at:
+            check_mass(family, float(at))
+
+
+def _check_derivatives(family: CustomFamily, y: float, z: Array) -> None:
+    column = np.full(len(z), y)
+    values = -family.log_density(column, z)
+    if not np.isfinite(values).all():
+        where = z[~np.isfinite(values)][0]
+        raise PieceError(
+            f"{family.name}: the negative log-density at (y, z) = ({y:g}, {where:g}) is not finite; "
+            f"check the support, or narrow z_range = {family.z_range}."
+        )
+    plain = lambda u, v: -family.log_density(u, v)  # noqa: E731
+    rounding = _ROUNDING * (1.0 + np.abs(values))
+    first, second = (-d for d in family.derivatives(column, z))
+    _match(family.name, "first", first, first_difference(plain, column, z), y, z, rounding / _STEP)
+    _match(family.name, "second", second, second_difference(plain, column, z), y, z, rounding / _STEP**2)
+    if family.convex and np.min(second + rounding / _STEP**2 + 1e-6 * (1.0 + np.abs(second).max())) < 0.0:
+        raise NotConvexError(
+            f"{family.name} was declared convex in z, but its second derivative at y = {y:g} is negative at "
+            f"z = {z[np.argmin(second)]:g}; leave the claim out to use it without exact extrema."
+        )
+
+
+def check_mass(family: CustomFamily, z: float, near: float | None = None) -> None:
+    """The density at z integrates to one, with breakpoints at every scale around the outcome ``near``, if given."""
+    total, error = _mass(family, z, near)
+    if not abs(total - 1.0) <= _MASS_ERROR:
+        seen = "" if near is None else f" if one looks closely at the observed y = {near:g}"
+        beyond = f" over the counts below {_MOST_COUNTS}" if family.support == "counts" else ""
+        raise PieceError(
+            f"{family.name}: the density integrates to {total:.8g}{beyond} at z = {z:g}{seen}, not to 1; "
+            "add the log of the normalising constant (densities, not scores)."
+        )
+    if not error <= 1e-3:
+        raise PieceError(
+            f"{family.name}: the density at z = {z:g} could not be integrated (error {error:.2g}); it has too many "
+            "jumps or spikes to be told from a function that is no density."
+        )
+
+
+def _mass(family: CustomFamily, z: float, near: float | None) -> tuple[float, float]:
+    if family.discrete:
+        y, _ = family.outcomes(np.array([z]))
+        total = float(np.sum(np.exp(family.log_density(y, np.full(len(y), z)))))
+        if family.support == "counts" and total < 1.0 - _MASS_ERROR:
+            rest = np.arange(float(len(y)), _MOST_COUNTS)
+            total += float(np.sum(np.exp(family.log_density(rest, np.full(len(rest), z)))))
+        return total, 0.0
+    edges = family.breakpoints(z)
+    if near is not None:
+        local = around(near, nearest_scale(near), 1e6)
+        edges = np.unique(np.concatenate([edges, local[_inside(family, local)]]))
+    mass = integrate(lambda y: family.log_density(y, np.full(len(y), z)), edges)
+    return float(mass.integral.sum()), float(mass.error.sum())
+
+
+def measured_peak(family: CustomFamily, z: Array) -> float:
+    """The highest density seen near these z: its inverse is the width of the narrowest law."""
+    if family.discrete:
+        return 1.0
+    with np.errstate(all="ignore"):
+        edges = [family.breakpoints(float(at)) for at in z]
+        values = [family.log_density(y, np.full(len(y), at)) for y, at in zip(edges, z, strict=True)]
+    return float(np.exp(np.max(np.concatenate(values))))
+
+
+def check_outcome(family: CustomFamily, y: float, z: Array, peak: float) -> None:
+    """Refuse an atom at y, or mass hidden in a spike around it, for the laws of these z.
+
+    An ordinary density is found out with one call: within half the width 1 / peak of the narrowest law it does not drop
+    to a quarter on both sides. Where it does, the mass is computed with breakpoints around y.
+    """
+    if family.discrete:
+        return
+    nearest = nearest_scale(y)
+    steps = nearest * 4.0 ** np.arange(2 + int(np.ceil(np.log(max(0.5 / (peak * nearest), 4.0)) / np.log(4.0))))
+    outcomes = np.concatenate([[y], y - steps, y + steps])
+    outside = ~_inside(family, outcomes)
+    outcomes[outside] = y
+    with np.errstate(all="ignore"):
+        values = family.log_density(outcomes[None, :], z[:, None])
+    values[:, outside] = -np.inf
+    at_y = values[:, 0]
+    if not (at_y < np.inf).all():
+        raise PieceError(
+            f"{family.name}: the log-density at the observed y = {y:g} is {at_y[~(at_y < np.inf)][0]} for some z."
+        )
+    sides = np.maximum(values[:, 1 : 1 + len(steps)], values[:, 1 + len(steps) :])
+    if (at_y > sides[:, 0] + np.log(2.0)).any():
+        raise PieceError(
+            f"{family.name}: the density has an atom at the observed y = {y:g}; under support={family.support!r} "
+            "every single outcome has probability zero: declare a list of outcomes, or smooth it."
+        )
+    # Higher of the two sides at this distance and at four times it: one value may sit in a dip.
+    ring = np.maximum(sides[:, :-1], sides[:, 1:])
+    for at in z[(at_y[:, None] > ring[:, :-1] + _DROP).any(axis=1)]:
+        with np.errstate(all="ignore"):
+            check_mass(family, float(at), near=y)
+
+
+def _inside(family: CustomFamily, y: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    low = -np.inf if family.support == "real" else 0.0
+    high = 1.0 if family.support == "unit" else np.inf
+    return (low < y) & (y < high)
+
+
+def _match(name: str, which: str, given: Array, numeric: Array, y: float, z: Array, rounding: Array) -> None:
+    wrong = ~(np.abs(given - numeric) <= 1e-4 * (1.0 + np.abs(numeric)) + rounding)
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise PieceError(
+            f"{name}: the {which} derivative at (y, z) = ({y:g}, {z[i]:g}) is {given[i]:g}, but differences of the "
+            f"negative log-density give {numeric[i]:g}; correct it or leave it out to have it computed."
+        )
+
+
+def first_difference(f: Callable[[Array, Array], Array], y: Array, z: Array) -> Array:
+    """df/dz by central differences of order six."""
+    z, h = np.asarray(z, dtype=np.float64), _STEP
+    return (
+        45 * (f(y, z + h) - f(y, z - h)) - 9 * (f(y, z + 2 * h) - f(y, z - 2 * h)) + (f(y, z + 3 * h) - f(y, z - 3 * h))
+    ) / (60 * h)
+
+
+def second_difference(f: Callable[[Array, Array], Array], y: Array, z: Array) -> Array:
+    """d2f/dz2 by central differences of order six."""
+    z, h = np.asarray(z, dtype=np.float64), _STEP
+    return (
+        270 * (f(y, z + h) + f(y, z - h))
+        - 27 * (f(y, z + 2 * h) + f(y, z - 2 * h))
+        + 2 * (f(y, z + 3 * h) + f(y, z - 3 * h))
+        - 490 * f(y, z)
+    ) / (180 * h * h)
