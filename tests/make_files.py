@@ -106,7 +106,9 @@ def cases() -> dict[str, Callable[[], Any]]:
         "linear-windows": lambda: linear(ls.Gaussian(0.7), windows=ls.Windows(arms[:3], joint_share=0.3)),
         "linear-masks": lambda: linear(ls.Bernoulli(), windows=ls.Windows.from_masks(arms, masks, [0.3, 0.7])),
         "linear-precisions": lambda: linear(ls.Poisson(), ls.Mixture([0.5, 2.0])),
-        "linear-nested": lambda: linear(ls.Laplace(0.8), ls.Aggregate(ls.Aggregate(ls.FTRL(), ls.Mixture()), ls.FTRL(4.0))),
+        "linear-nested": lambda: linear(
+            ls.Laplace(0.8), ls.Aggregate(ls.Aggregate(ls.FTRL(), ls.Mixture()), ls.FTRL(4.0))
+        ),
         "linear-empty": lambda: linear(ls.Laplace(0.8)),
         "linear-own-family": lambda: linear(logistic()),
         "linear-own-forecaster": lambda: linear(ls.Poisson(), Remembering(ls.Poisson())),
@@ -117,14 +119,18 @@ def cases() -> dict[str, Callable[[], Any]]:
         "rkhs-poisson-ftrl": lambda: rkhs(ls.Poisson(), predictor=ls.FTRL(0.5), windows=None),
         "rkhs-laplace": lambda: rkhs(ls.Laplace(0.4), Matern(0.3, nu=1.5), windows=None),
         "rkhs-aggregate-weights": lambda: rkhs(
-            ls.Bernoulli(), Matern(0.3, nu=2.5), ls.Aggregate(ls.FTRL(), ls.Mixture()), weighting=ls.BiasWeighting(), windows=None
+            ls.Bernoulli(),
+            Matern(0.3, nu=2.5),
+            ls.Aggregate(ls.FTRL(), ls.Mixture()),
+            weighting=ls.BiasWeighting(),
+            windows=None,
         ),
         "rkhs-binomial-vaw": lambda: rkhs(ls.Binomial(4), RBF(0.3) + 0.5 * Matern(0.2), ls.VAW(), windows=None),
         "rkhs-no-domain": lambda: rkhs(ls.Gaussian(0.3), Matern(0.3, nu=2.5), domain=False),
         "rkhs-no-domain-poisson": lambda: rkhs(ls.Poisson(), Matern(0.3, nu=2.5), domain=False),
         "rkhs-own-kernel": lambda: _with_own_kernel(),
         "rkhs-empty": lambda: rkhs(ls.Poisson()),
-    }  # fmt: skip
+    }
     return made
 
 
