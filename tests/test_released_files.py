@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import likeset as ls
-from tests.make_files import cases, own_pieces
+from make_files import cases, own_pieces
 
 DATA = Path(__file__).parent / "data" / "0.1.0"
 ANSWERS = json.loads((DATA / "answers.json").read_text())

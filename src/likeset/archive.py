@@ -32,14 +32,15 @@ MAX_RATIO = 50
 _SLACK = 4096  # bytes: the longest .npy preamble
 
 
-def write_archive(stream: BinaryIO, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Write the header and every array; ``header`` must have been checked with ``header_bytes``."""
+def write_archive(stream: BinaryIO, header: Mapping[str, Any], arrays: Mapping[str, Array], plain: str) -> None:
+    """Write the header, checked before with ``header_bytes``, and every array; ``plain`` is not compressed."""
     compressed = 0
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(HEADER, header_bytes(header))
         for name, array in arrays.items():
             compressed += array.nbytes
-            method = zipfile.ZIP_DEFLATED if compressed <= FREE_BYTES // 2 else zipfile.ZIP_STORED
+            small = compressed <= FREE_BYTES // 2 and name != plain
+            method = zipfile.ZIP_DEFLATED if small else zipfile.ZIP_STORED
             member = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
             member.compress_type, member.file_size = method, array.nbytes + _SLACK  # the size decides about zip64
             with archive.open(member, "w") as out:
@@ -60,7 +61,10 @@ def header_bytes(header: Mapping[str, Any]) -> bytes:
 
 
 class Archive:
-    """An open file: ``header`` (checked JSON), ``arrays`` (names) and ``read``. Raises FileFormatError, or OSError."""
+    """An open file: ``size``, ``limit`` (bytes its contents may take), ``header`` (JSON), ``arrays`` (names), ``read``.
+
+    Raises FileFormatError, or OSError while opening.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -68,7 +72,8 @@ class Archive:
             raise OSError("it is no regular file")  # a pipe would be waited for
         self._stream = open(path, "rb")  # noqa: SIM115 (closed by __exit__)
         try:
-            self.limit = max(FREE_BYTES, MAX_RATIO * os.fstat(self._stream.fileno()).st_size)
+            self.size = os.fstat(self._stream.fileno()).st_size
+            self.limit = max(FREE_BYTES, MAX_RATIO * self.size)
             self._zip = zipfile.ZipFile(self._stream)
             self._members = self._checked_members()
             self.header = self._checked_header()

@@ -12,6 +12,7 @@ rows again. Validity never hangs on them: any normalised forecast made before y 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -25,7 +26,7 @@ from likeset.atomic_file import replace_file
 from likeset.descriptions import MAX_PIECES, count_of, describe, piece_from
 from likeset.errors import FileFormatError, InvalidArgumentError, PieceError
 from likeset.predictors.aggregate import started
-from likeset.rebuild import Rows, rebuilt, same_coordinates
+from likeset.rebuild import Limits, Rows, rebuilt, same_coordinates
 from likeset.support.terms import Array
 
 if TYPE_CHECKING:
@@ -35,8 +36,10 @@ FORMAT = "likeset sequence"
 VERSION = 3
 READABLE_VERSIONS = (1, 2, 3)  # 1 knew no windows: a joint set; 1 and 2 held more that follows from the rows
 ROLES = ("family", "space", "predictor", "weighting")
-TRUTH = {"ledger/x", "ledger/y", "ledger/weights", "ledger/log_q"}
+NEEDED = {"ledger/x", "ledger/y", "ledger/weights", "ledger/log_q", "ledger/merged.coordinates"}
 COORDINATES = "ledger/merged.coordinates"  # tell whether the states of the pieces mean the same in today's basis
+FREE_ROWS = 1_000_000  # that a file may hold, whatever its size
+FREE_DIMENSIONS = 256  # that a span may have, whatever it had when the file was written
 MAX_DIM = 1_000_000  # of covariates in a file without any; otherwise their own size is the limit
 
 
@@ -60,7 +63,7 @@ def save(sequence: ConfidenceSequence, path: str | PathLike[str]) -> None:
         )
     header_bytes(header)  # refuses what could not be read again
     try:
-        replace_file(target, lambda stream: write_archive(stream, header, arrays))
+        replace_file(target, lambda stream: write_archive(stream, header, arrays, plain="ledger/log_q"))
     except OSError as error:
         raise InvalidArgumentError("path", str(path), f"cannot be written ({error})", "pass a writable path") from error
 
@@ -80,6 +83,8 @@ def load(
     shown the recorded observations again through ``observe``, as is any where the basis of a function space has changed
     since the file was written (another release or machine).
     """
+    from likeset.sequence import ConfidenceSequence
+
     own = {"family": family, "space": space, "predictor": predictor, "weighting": weighting}
     with _opened(_path(path)) as archive:
         header = archive.header
@@ -87,17 +92,21 @@ def load(
             _check_header(archive)
         is_own = any("own" in header[role] for role in ROLES)
         with _blaming_the_file(archive, arguments_too=not is_own):
-            sequence = _started(header, own)
+            pieces = {role: piece_from(role, header[role], own[role]) for role in ROLES}
+            windows = None if header.get("windows") is None else piece_from("windows", header["windows"], None)
         with _blaming_the_file(archive):
-            rows = _rows(archive, sequence)
-            saved = archive.read(COORDINATES) if COORDINATES in archive.arrays else np.zeros((0, 0))
+            rows = _rows(archive, pieces["family"], pieces["space"])
+            saved = archive.read(COORDINATES)
             states = {role: _state_in(archive, role) for role in ("forecaster", "weigher")}
-        limit = archive.limit
+        with _blaming_the_file(archive, arguments_too=not is_own):
+            sequence = ConfidenceSequence(alpha=header["alpha"], windows=windows, **pieces)
+        # A span of d dimensions has d distinct covariates, with d coordinates each.
+        limits = Limits(archive.limit, FREE_DIMENSIONS + 4 * math.isqrt(saved.size))
         running = sequence._running
         todo = {role: getattr(running, role) for role in states}
         shown = {role: piece for role, piece in todo.items() if not _has_state(piece)}
         with _blaming_the_file(archive, arguments_too=not is_own):
-            rebuilt(sequence, rows, shown.values(), limit)
+            rebuilt(sequence, rows, shown.values(), limits)
         agree = same_coordinates(saved, running.ledger.merged.coordinates)
         again = {
             role: _fresh(role, sequence)
@@ -108,7 +117,7 @@ def load(
             for role, piece in again.items():
                 setattr(running, role, piece)
             with _blaming_the_file(archive, arguments_too=not is_own):
-                rebuilt(sequence, rows, again.values(), limit)
+                rebuilt(sequence, rows, again.values(), limits)
     return sequence
 
 
@@ -153,30 +162,20 @@ def _check_header(archive: Archive) -> None:
         if not isinstance(header[role], dict):
             raise ValueError(f"{role} is no description")
     n, names = header["n_observations"], header["arrays"]
-    if not isinstance(n, int) or n < 0:
+    # A row takes 8 bytes of log q, which save does not compress: the time to load is bounded by the size of the file.
+    if not isinstance(n, int) or not 0 <= n <= FREE_ROWS + 4 * archive.size:
         raise ValueError(f"n_observations is {n!r}")
-    if not isinstance(names, list) or not archive.arrays.issuperset(names) or not TRUTH.issubset(names):
+    if not isinstance(names, list) or not archive.arrays.issuperset(names) or not NEEDED.issubset(names):
         raise ValueError("arrays are missing, or not listed by the header")
 
 
-def _started(header: dict[str, Any], own: dict[str, Any]) -> ConfidenceSequence:
-    from likeset.sequence import ConfidenceSequence
-
-    pieces = {role: piece_from(role, header[role], own[role]) for role in ROLES}
-    windows = None if header.get("windows") is None else piece_from("windows", header["windows"], None)
-    if header["n_observations"] == 0 and np.prod(pieces["space"].covariate_shape, dtype=float) > MAX_DIM:
-        raise ValueError(f"covariates of shape {pieces['space'].covariate_shape}")
-    return ConfidenceSequence(
-        pieces["family"], pieces["space"], header["alpha"], pieces["predictor"], pieces["weighting"], windows
-    )
-
-
-def _rows(archive: Archive, sequence: ConfidenceSequence) -> Rows:
-    n = archive.header["n_observations"]
-    shapes = {"x": sequence.space.covariate_shape, "y": sequence.family.observation_shape, "weights": (), "log_q": ()}
-    return Rows(**{name: archive.read(f"ledger/{name}", (n, *shape)) for name, shape in shapes.items()}).checked(
-        sequence
-    )
+def _rows(archive: Archive, family: Any, space: Any) -> Rows:
+    n, covariate_shape = archive.header["n_observations"], space.covariate_shape
+    if n == 0 and math.prod(covariate_shape) > MAX_DIM:
+        raise ValueError(f"covariates of shape {covariate_shape}")
+    shapes = {"x": covariate_shape, "y": family.observation_shape, "weights": (), "log_q": ()}
+    rows = Rows(**{name: archive.read(f"ledger/{name}", (n, *shape)) for name, shape in shapes.items()})
+    return rows.checked(family, space)
 
 
 def _state_in(archive: Archive, role: str) -> dict[str, Array]:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likeset.arguments import LARGEST
+from likeset.families.base import Family
 from likeset.ledger import Ledger
 from likeset.predictors import Aggregate, Mixture
+from likeset.spaces.base import Space
 from likeset.support.terms import Array
 
 if TYPE_CHECKING:
@@ -35,11 +37,11 @@ class Rows:
     weights: Array
     log_q: Array
 
-    def checked(self, sequence: ConfidenceSequence) -> Rows:
+    def checked(self, family: Family, space: Space) -> Rows:
         """The rows as update would have recorded them (zeros have no sign); ValueError if it would not have."""
         if len(self.x) == 0:
             return self
-        x, y = sequence.space.covariates(self.x), sequence.family.observations(self.y)
+        x, y = space.covariates(self.x), family.observations(self.y)
         if not (np.array_equal(x, self.x) and np.array_equal(y, self.y)):
             raise ValueError("x or y is not what update records")
         if not ((self.weights >= 0) & (self.weights <= 1)).all():
@@ -49,28 +51,36 @@ class Rows:
         return Rows(x, y, self.weights, self.log_q)
 
 
-def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], limit: int) -> None:
-    """Fill a fresh sequence with the rows and show them to ``pieces``; ValueError where that takes too much memory.
+@dataclass(frozen=True)
+class Limits:
+    """How large a sequence may become while it is rebuilt: bytes, and dimensions of the span."""
+
+    memory: int
+    dimensions: int
+
+
+def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], limits: Limits) -> None:
+    """Fill a fresh sequence with the rows and show them to ``pieces``; ValueError beyond the limits.
 
     A built-in forecaster is asked before it observes, as ``update`` does, for a forecast moves its warm starts.
     """
-    from likeset.sequence import embedded
-
     running = sequence._running
-    running.ledger, running.basis = Ledger(sequence.family, sequence.space.covariate_shape), sequence.space.start()
+    ledger = running.ledger = Ledger(sequence.family, sequence.space.covariate_shape)
+    running.basis = sequence.space.start()
     running.membership = None if sequence.windows is None else sequence.windows.start(sequence.space)
     pieces = list(pieces)
     width = sum(beliefs_of(sequence.predictor) for piece in pieces if piece is running.forecaster) + 1
     windows = 0 if running.membership is None else len(running.membership.log_shares)
     steps = [_step(piece, running.forecaster) for piece in pieces]
     for x, y, weight, log_q in zip(rows.x, rows.y, rows.weights, rows.log_q, strict=True):
-        basis, membership, phi = embedded(running, x)
-        if basis is not running.basis and 8 * width * basis.dimension**2 > limit:
-            raise ValueError(f"a span of {basis.dimension} dimensions takes more memory than {limit} bytes")
-        if windows * phi.index > limit:
-            raise ValueError(f"{windows} windows of {phi.index} covariates take more memory than {limit} bytes")
-        running.basis, running.membership = basis, membership
-        running.ledger.append(phi, y, float(weight), float(log_q))
+        basis, phi = ledger.embed(running.basis, x)
+        d = basis.dimension
+        if d > limits.dimensions or max(8 * width * d * d, windows * phi.index) > limits.memory:
+            raise ValueError(f"{d} dimensions and {windows} windows are more than the file's size can explain")
+        if running.membership is not None and phi.index == ledger.merged.count:
+            running.membership = running.membership.including(x)
+        running.basis = basis
+        ledger.append(phi, y, float(weight), float(log_q))
         for step in steps:
             step(phi, y)
     sequence._set = None

@@ -216,13 +216,17 @@ class ConfidenceSequence:
 
     def _record(self, running: Running, x: Array, y: Array) -> None:
         """Algorithm 1, one step: embed, forecast, weigh; then, and only then, look at y."""
-        basis, membership, phi = embedded(running, x)
+        ledger, membership = running.ledger, running.membership
+        basis, phi = ledger.embed(running.basis, x)
+        if membership is not None and phi.index == ledger.merged.count:
+            membership = membership.including(x)
+
         forecast = running.forecaster.forecast(phi)
         weight = self._checked_weight(running.weigher.weight(phi))
         log_q = self._checked_score(forecast, phi, y)
 
         running.basis, running.membership = basis, membership
-        running.ledger.append(phi, y, weight, log_q)
+        ledger.append(phi, y, weight, log_q)
         running.forecaster.observe(phi, y)
         running.weigher.observe(phi, y)
 
@@ -295,21 +299,6 @@ class ConfidenceSequence:
         with np.errstate(over="ignore"):
             mass = float(np.sum(v * np.exp(values)))
         return np.inf if np.isnan(mass) else mass
-
-
-def embedded(running: Running, x: Array) -> tuple[Basis, Membership | None, Embedded]:
-    """A covariate in the basis that includes it, with that basis and the windows; nothing is changed yet."""
-    basis, membership, merged = running.basis, running.membership, running.ledger.merged
-    index = running.ledger.number(x)
-    if index is None:
-        index = merged.count
-        basis = basis.including(x)
-        membership = None if membership is None else membership.including(x)
-        coordinates = basis.coordinates(x[None, :])[0][0]
-    else:
-        coordinates = merged.coordinates[index]
-    missing = basis.dimension - len(coordinates)
-    return basis, membership, Embedded(x, np.pad(coordinates, (0, missing)) if missing else coordinates, index)
 
 
 def _chosen_windows(windows: Any, family: Family, space: Space) -> AnyWindows | None:

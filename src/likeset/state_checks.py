@@ -11,20 +11,22 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from likeset.arguments import LARGEST
+
 Array = NDArray[np.float64]
 
 NORMALISED = 1e-9  # nats by which shares may miss one: rounding of one step
 
 
 def expect_array(state: Mapping[str, Array], name: str, shape: tuple[int | None, ...]) -> Array:
-    """A copy of ``state[name]``, finite and of this shape (None: any length), contiguous, of float64.
+    """A copy of ``state[name]``, finite (squares, too) and of this shape (None: any length), contiguous, of float64.
 
     >>> expect_array({"H": np.eye(2)}, "H", (2, None)).shape
     (2, 2)
     """
     array = expect_shape(state, name, shape)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} is not finite")
+    if not (np.abs(array) <= LARGEST).all():  # NaN, too
+        raise ValueError(f"{name} has an entry that is not a number within {LARGEST:g}")
     return array
 
 
