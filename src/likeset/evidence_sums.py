@@ -112,8 +112,8 @@ class EvidenceSums:
         """Sums and references."""
         return self.a.state("a") | self.s.state("s") | {"origins": self.origins}
 
-    def restore(self, state: dict[str, Array]) -> None:
-        """The inverse of ``state``."""
+    def restore(self, state: dict[str, Array], count: int) -> None:
+        """The inverse of ``state``, for so many covariates."""
         self.a.restore(state, "a")
         self.s.restore(state, "s")
         self.origins = state["origins"].copy()

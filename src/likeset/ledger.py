@@ -10,7 +10,7 @@ import numpy as np
 from likeset.evidence_sums import CompensatedSums, EvidenceSums
 from likeset.families.base import CurveFamily, Family
 from likeset.merged import MergedData
-from likeset.spaces.base import Embedded
+from likeset.spaces.base import Basis, Embedded
 from likeset.support.terms import Array
 from likeset.undo import Undo
 
@@ -86,6 +86,16 @@ class Ledger:
     def _truncate(self, length: int) -> None:
         for rows in (self.x, self.y, self.weights, self.log_q, self.covariate):
             rows.truncate(length)
+
+    def embed(self, basis: Basis, x: Array) -> tuple[Basis, Embedded]:
+        """The basis including x, and x in it; nothing is recorded."""
+        index = self.number(x)
+        if index is None:
+            basis = basis.including(x)
+            return basis, Embedded(x, basis.coordinates(x[None, :])[0][0], self.merged.count)
+        coordinates = self.merged.coordinates[index]
+        missing = basis.dimension - len(coordinates)
+        return basis, Embedded(x, np.pad(coordinates, (0, missing)) if missing else coordinates, index)
 
     def append(self, phi: Embedded, y: Array, weight: float, log_q: float) -> None:
         """Record one observation."""

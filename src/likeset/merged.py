@@ -22,6 +22,7 @@ from likeset.errors import NotConvexError
 from likeset.families.base import CurveFamily, Family
 from likeset.families.laplace import Laplace
 from likeset.spaces.base import Embedded
+from likeset.state_checks import expect_array, expect_counts
 from likeset.support.terms import Array, CallableTerms, CurveTerms, IntArray, PointTerms, Terms
 from likeset.undo import Undo
 
@@ -45,8 +46,8 @@ class Sums(Protocol):
         """Everything needed to continue bit for bit."""
         ...
 
-    def restore(self, state: dict[str, Array]) -> None:
-        """The inverse of ``state``."""
+    def restore(self, state: dict[str, Array], count: int) -> None:
+        """The inverse of ``state``, for so many covariates; ValueError if it is not."""
         ...
 
 
@@ -87,9 +88,13 @@ class CurveSums:
         """The two arrays of sums."""
         return {"a": self.a, "s": self.s}
 
-    def restore(self, state: dict[str, Array]) -> None:
-        """The inverse of ``state``."""
-        self.a, self.s = state["a"].copy(), state["s"].copy()
+    def restore(self, state: dict[str, Array], count: int) -> None:
+        """The inverse of ``state``; room for 8 covariates at least."""
+        a = expect_array(state, "a", (None,))
+        s = expect_array(state, "s", a.shape)
+        if len(a) < max(count, 8) or (a < 0).any():
+            raise ValueError(f"a is too short for {count} covariates, or negative")
+        self.a, self.s = a, s
 
 
 class PointSums:
@@ -129,12 +134,18 @@ class PointSums:
         lengths = np.array([len(p) for p in self.points], dtype=np.float64)
         return {"lengths": lengths, "points": _joined(self.points), "weights": _joined(self.weights)}
 
-    def restore(self, state: dict[str, Array]) -> None:
+    def restore(self, state: dict[str, Array], count: int) -> None:
         """The inverse of ``state``."""
-        cuts = np.cumsum(state["lengths"]).astype(np.int64)[:-1]
-        empty = len(state["lengths"]) == 0
-        self.points = [] if empty else [p.copy() for p in np.split(state["points"], cuts)]
-        self.weights = [] if empty else [w.copy() for w in np.split(state["weights"], cuts)]
+        points = expect_array(state, "points", (None,))
+        weights = expect_array(state, "weights", points.shape)
+        lengths = expect_counts(state, "lengths", (count,), below=len(points) + 1).astype(np.int64)
+        if lengths.sum() != len(points) or (weights <= 0).any():
+            raise ValueError("points do not fit their number per covariate, or a weight is not positive")
+        cuts = np.cumsum(lengths)[:-1]
+        self.points = [p.copy() for p in np.split(points, cuts)] if count else []
+        self.weights = [w.copy() for w in np.split(weights, cuts)] if count else []
+        if any((np.diff(p) < 0).any() for p in self.points):
+            raise ValueError("points are not sorted")
 
 
 class PairSums:
@@ -198,9 +209,13 @@ class PairSums:
         pairs = [(*key, w) for key, w in self.weight_of.items()]
         return {"pairs": np.array(pairs, dtype=np.float64).reshape(-1, 3)}
 
-    def restore(self, state: dict[str, Array]) -> None:
+    def restore(self, state: dict[str, Array], count: int) -> None:
         """The inverse of ``state``."""
-        self.weight_of = {(int(i), float(y)): float(w) for i, y, w in state["pairs"]}
+        pairs = expect_array(state, "pairs", (None, 3))
+        expect_counts({"index": pairs[:, 0]}, "index", (len(pairs),), below=count)
+        if (pairs[:, 2] < 0).any():
+            raise ValueError("pairs have a negative weight")
+        self.weight_of = {(int(i), float(y)): float(w) for i, y, w in pairs}
 
 
 def sums_for(family: Family) -> Sums:
@@ -267,13 +282,18 @@ class MergedData:
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
-        self.restore_coordinates(state)
-        self.sums.restore(state)
+        rows = expect_array(state, "coordinates", (None, None))
+        self.sums.restore(state, len(rows))
+        self._rows, self.count = rows if len(rows) else np.zeros((8, 0)), len(rows)
 
     def restore_coordinates(self, state: dict[str, Array]) -> None:
         """The covariates alone, without their sums."""
-        self._rows = state["coordinates"].copy() if len(state["coordinates"]) else np.zeros((8, 0))
-        self.count = len(state["coordinates"])
+        rows = expect_array(state, "coordinates", (None, None))
+        self._rows, self.count = rows if len(rows) else np.zeros((8, 0)), len(rows)
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether there are so many distinct covariates of this dimension."""
+        return self.count == count and self.dimension == dimension
 
 
 def with_columns(rows: Array, columns: int) -> Array:

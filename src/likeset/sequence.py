@@ -288,18 +288,10 @@ class ConfidenceSequence:
     def _record(self, undo: Undo, x: Array, y: Array) -> None:
         """Algorithm 1, one step: embed, forecast, weigh; then, and only then, look at y."""
         running = self._running
-        ledger = running.ledger
-        index = ledger.number(x)
-        basis, membership = running.basis, running.membership
-        if index is None:
-            index = ledger.merged.count
-            basis = basis.including(x)
-            membership = None if membership is None else membership.including(x)
-            coordinates = basis.coordinates(x[None, :])[0][0]
-        else:
-            coordinates = ledger.merged.coordinates[index]
-        missing = basis.dimension - len(coordinates)
-        phi = Embedded(x, np.pad(coordinates, (0, missing)) if missing else coordinates, index)
+        ledger, membership = running.ledger, running.membership
+        basis, phi = ledger.embed(running.basis, x)
+        if membership is not None and phi.index == ledger.merged.count:
+            membership = membership.including(x)
 
         ledger.remember(undo, phi)
         for role in self._built_in_roles:

@@ -14,6 +14,7 @@ from likeset.arguments import positive
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family
 from likeset.spaces.base import Embedded, Space
+from likeset.state_checks import expect_inverse
 from likeset.undo import Undo
 
 
@@ -149,7 +150,11 @@ class BiasWeigher:
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
-        self.inverse = state["inverse"].copy()
+        self.inverse = expect_inverse(state, "inverse")
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether the state is that of a span of this dimension."""
+        return len(self.inverse) == dimension
 
     def _squared_bias(self, x: Array) -> float:
         if self.estimate == "projection":

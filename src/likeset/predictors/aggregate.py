@@ -10,6 +10,7 @@ from likeset.predictors.base import Blend, Forecaster, Predictor, updated_shares
 from likeset.predictors.ftrl import FTRL
 from likeset.predictors.mixture import Mixture
 from likeset.spaces.base import Embedded, Space
+from likeset.state_checks import expect_log_shares
 from likeset.undo import Undo
 
 
@@ -85,11 +86,15 @@ class AggregateForecaster:
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
-        self.log_shares = state["log_shares"].copy()
+        self.log_shares = expect_log_shares(state, "log_shares", len(self.members))
         for i, member in enumerate(self.members):
             prefix = f"{i}."
             own = {key[len(prefix) :]: value for key, value in state.items() if key.startswith(prefix)}
             member.restore(own)  # type: ignore[attr-defined]
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether every member's state is that of so many covariates and dimensions, as far as members can tell."""
+        return all(m.fits(count, dimension) for m in self.members if hasattr(m, "fits"))
 
 
 def started(predictor: Predictor | Forecaster, family: Family, space: Space) -> Forecaster:

@@ -87,3 +87,7 @@ class PlugInForecaster:
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
         self.fit.restore(state)
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether the fit is that of so many distinct covariates and dimensions."""
+        return self.fit.fits(count, dimension)

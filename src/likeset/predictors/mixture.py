@@ -25,6 +25,7 @@ from likeset.predictors.posterior import ExactPosterior, FittedPosterior, Generi
 from likeset.predictors.predictive import Predictive, predictive
 from likeset.predictors.variational import VariationalPosterior
 from likeset.spaces.base import Embedded, Space
+from likeset.state_checks import expect_log_shares
 from likeset.support.evaluate import log_sum_exp
 from likeset.undo import Undo
 
@@ -119,5 +120,9 @@ class MixtureForecaster:
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
-        self.log_shares = state["log_shares"].copy()
+        self.log_shares = expect_log_shares(state, "log_shares", len(self.log_shares))
         self.posterior.restore(state)
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether the beliefs are those of so many distinct covariates and dimensions."""
+        return self.posterior.fits(count, dimension)

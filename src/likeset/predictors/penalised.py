@@ -24,6 +24,7 @@ from numba import njit
 from likeset.families.base import CurveFamily
 from likeset.merged import CurveSums, MergedData, with_columns
 from likeset.spaces.base import Embedded
+from likeset.state_checks import expect_array, expect_number
 from likeset.support.curves import curve_slopes
 from likeset.support.newton import ball_step, minimise_over_ball, newton_ball
 from likeset.support.terms import Array, CallableTerms, PointTerms
@@ -187,8 +188,14 @@ class CurveFit:
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
         self.data.restore(state)
-        self.anchor, self.g, self.H = state["anchor"].copy(), state["g"].copy(), state["H"].copy()
-        self.longest = float(state["longest"][0])
+        self.anchor = expect_array(state, "anchor", (None,))
+        d = len(self.anchor)
+        self.g, self.H = expect_array(state, "g", (d,)), expect_array(state, "H", (d, d))
+        self.longest = expect_number(state, "longest")
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether data and expansion are those of so many distinct covariates and dimensions."""
+        return self.data.fits(count, dimension) and len(self.anchor) == dimension
 
 
 class DirectFit:
@@ -235,4 +242,9 @@ class DirectFit:
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
         self.data.restore(state)
-        self.theta, self.stale = state["theta"].copy(), bool(state["stale"][0])
+        self.theta = expect_array(state, "theta", (None,))
+        self.stale = bool(expect_number(state, "stale"))
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether data and estimate are those of so many distinct covariates and dimensions."""
+        return self.data.fits(count, dimension) and len(self.theta) == dimension

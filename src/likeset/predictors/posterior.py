@@ -22,6 +22,7 @@ from likeset.families.gaussian import Gaussian
 from likeset.merged import MergedData
 from likeset.predictors.penalised import expand
 from likeset.spaces.base import Embedded
+from likeset.state_checks import expect_array, expect_factors, expect_number
 from likeset.support.curves import curve_slopes
 from likeset.support.newton import (
     cholesky_shifted,
@@ -158,7 +159,9 @@ class Beliefs:
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
-        self.means, self.factors = state["means"].copy(), state["factors"].copy()
+        means = expect_array(state, "means", (len(self.priors), None))
+        J, d = means.shape
+        self.means, self.factors = means, expect_factors(state, "factors", (J, d, d))
 
 
 class ExactPosterior:
@@ -194,7 +197,11 @@ class ExactPosterior:
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
         self.beliefs.restore(state)
-        self.moment = state["moment"].copy()
+        self.moment = expect_array(state, "moment", (None,))
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether beliefs and moment are those of a span of this dimension."""
+        return self.beliefs.means.shape[1] == dimension == len(self.moment)
 
 
 class FittedPosterior:
@@ -237,7 +244,11 @@ class FittedPosterior:
         """The inverse of ``state``."""
         self.data.restore(state)
         self.beliefs.restore(state)
-        self.unfitted = int(state["unfitted"][0])
+        self.unfitted = int(expect_number(state, "unfitted"))
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether data and beliefs are those of so many distinct covariates and dimensions."""
+        return self.data.fits(count, dimension) and self.beliefs.means.shape[1] == dimension
 
 
 class LaplacePosterior(FittedPosterior):
