@@ -113,7 +113,10 @@ def _plain(piece):
 
 
 def _bytes(value):
-    return (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
+    if not isinstance(value, np.ndarray):
+        return value
+    value = np.trim_zeros(value, "b") if value.ndim == 1 else value  # room for more covariates is no difference
+    return value.shape, value.tobytes()
 
 
 class Injected:

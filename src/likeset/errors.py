@@ -82,6 +82,33 @@ class FileFormatError(LikesetError):
     """A saved file is damaged, truncated, of a newer version, or not a likeset file."""
 
 
+class JournalError(LikesetError):
+    """The journal of a durable sequence cannot be used: disk full, read-only, closed, opened before a fork.
+
+    Raised by ``update`` when the rows could not be written; the sequence is then as it was before.
+    """
+
+
+class JournalInUseError(JournalError):
+    """Another writer, in this process or another, has the journal open."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"{path} is open for writing elsewhere; a journal has one writer: close it there first.")
+
+
+class JournalMismatchError(JournalError, ValueError):
+    """A journal was opened with another definition than the one it was made with.
+
+    ``differences`` holds, for each argument that differs, what the journal says and what was given.
+    """
+
+    def __init__(self, path: str, differences: dict[str, tuple[Any, Any]]) -> None:
+        self.path, self.differences = path, differences
+        listed = "; ".join(f"{name}: {_brief(a)} there, {_brief(b)} here" for name, (a, b) in differences.items())
+        super().__init__(f"{path} holds a sequence of another definition ({listed}); pass that one, or another path.")
+
+
 def _received(cls: type[LikesetError], args: tuple[Any, ...], attributes: dict[str, Any]) -> LikesetError:
     """An error as another process raised it."""
     error = cls.__new__(cls, *args)

@@ -76,12 +76,15 @@ class Ledger:
 
     def remember(self, undo: Undo, phi: Embedded) -> None:
         """Before ``append`` of an observation at phi: keep what it will change."""
+        if undo.done(self, phi.index):
+            return
         if undo.keep(self):
             undo.when_rolled_back(partial(self._truncate, len(self)))
         self._gains.remember(undo, phi.index)
         if phi.index == self.merged.count:
             undo.when_rolled_back(partial(self._number_of.pop, phi.x.tobytes(), None))
         self.merged.remember(undo, phi)
+        undo.mark(self, phi.index)
 
     def _truncate(self, length: int) -> None:
         for rows in (self.x, self.y, self.weights, self.log_q, self.covariate):

@@ -247,8 +247,10 @@ class MergedData:
 
     def remember(self, undo: Undo, phi: Embedded) -> None:
         """Before ``add`` of an observation at phi: keep what it will change."""
-        undo.keep(self)
-        self.sums.remember(undo, phi.index)
+        if not undo.done(self, phi.index):
+            undo.keep(self)
+            self.sums.remember(undo, phi.index)
+            undo.mark(self, phi.index)
 
     def add(self, phi: Embedded, y: Array, weight: float = 1.0) -> float:
         """Merge one observation; return the part of its weighted log-density that is free of z."""

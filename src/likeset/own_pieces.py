@@ -37,27 +37,29 @@ class OwnPieces:
     def __init__(self, running: Running, roles: tuple[str, ...], family: Family, space: Space) -> None:
         self.roles, self.start = roles, len(running.ledger)
         self._shared = (family, space)  # constant, and forecasts are recognised by their family
-        self._pristine = self._copied(tuple(getattr(running, role) for role in roles))
+        # Together, so that one object in two roles stays one.
+        self._pristine = copied(tuple(getattr(running, role) for role in roles), *self._shared)
         self.rebuild(running)  # the sequence works with copies: what the user passed in stays the user's
 
     def rebuild(self, running: Running) -> None:
         """Pieces that have observed what the ledger holds, and nothing else. May be repeated if interrupted."""
-        pieces = self._copied(self._pristine)
+        pieces = copied(self._pristine, *self._shared)
         for phi, y in running.ledger.replay(self.start):
             for piece in pieces:
                 piece.observe(phi, y)
         for role, piece in zip(self.roles, pieces, strict=True):
             setattr(running, role, piece)
 
-    def _copied(self, pieces: tuple[Any, ...]) -> tuple[Any, ...]:
-        try:
-            # Together, so that one object in two roles stays one.
-            return copy.deepcopy(pieces, {id(shared): shared for shared in self._shared})
-        except Exception as error:
-            raise PieceError(
-                f"a predictor or weighting of your own cannot be copied ({error}); updates are all-or-nothing, so it "
-                "must support copy.deepcopy: define __deepcopy__."
-            ) from error
+
+def copied(pieces: Any, *shared: object) -> Any:
+    """Independent copies of pieces of the user's own; what is ``shared`` stays one."""
+    try:
+        return copy.deepcopy(pieces, {id(constant): constant for constant in shared})
+    except Exception as error:
+        raise PieceError(
+            f"a predictor or weighting of your own cannot be copied ({error}); updates are all-or-nothing, so it "
+            "must support copy.deepcopy: define __deepcopy__."
+        ) from error
 
 
 def is_built_in(piece: object) -> bool:

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -25,6 +25,11 @@ from likeset.undo import Undo
 from likeset.weights import Unweighted, Weigher, Weighting
 from likeset.window_choice import automatic_windows
 from likeset.windows import WINDOWS, AnyWindows
+
+if TYPE_CHECKING:
+    from likeset.durable import DurableRecord
+
+_NOT_COPIED = ("_lock", "_durable")
 
 
 class ConfidenceSequence:
@@ -46,6 +51,8 @@ class ConfidenceSequence:
     windows    windows of covariates whose ratios are averaged, see :class:`~likeset.Windows`; ``None`` is one joint set
                of all data; ``"auto"`` is ``Windows.covering(space)`` for function spaces with a finite domain, where it
                is much the tightest, and otherwise the joint set, until :meth:`expect` says what will be asked
+
+    A sequence made this way lives in memory; :meth:`open` makes one that lives on disk.
 
     >>> import likeset as ls
     >>> seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(dim=2, bound=2.0), alpha=0.05)
@@ -108,7 +115,38 @@ class ConfidenceSequence:
         self._scoring = Scoring(family, space.bound, self.predictor, trusted=is_built_in(self.predictor))
         self._set: LikelihoodSet | None = None
         self._pending: Undo | None = None  # the way back, while a change is being made
+        self._durable: DurableRecord | None = None
         self._lock = threading.RLock()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | PathLike[str],
+        family: Family,
+        space: Space,
+        alpha: float = 0.05,
+        predictor: Predictor | Forecaster | None = None,
+        weighting: Weighting | Weigher | None = None,
+        windows: AnyWindows | Literal["auto"] | None = "auto",
+    ) -> Self:
+        """A durable sequence: made if ``path`` does not exist, otherwise continued where it was left.
+
+        ``update`` returns when its rows are on disk, so nothing acknowledged is lost, whatever happens to the process
+        or the machine. The definition must be that of the journal. One writer at a time; see docs/durable.md.
+
+        >>> import tempfile, likeset as ls
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for _ in range(2):
+        ...         with ls.ConfidenceSequence.open(f"{folder}/trial", ls.Poisson(), ls.Linear(2, 2.0)) as seq:
+        ...             seq.update([1.0, 0.0], 3)
+        >>> seq.n_observations
+        2
+        """
+        from likeset.durable import DurableRecord
+
+        sequence = cls(family, space, alpha, predictor, weighting, windows)
+        sequence._durable = DurableRecord(sequence, path, windows)
+        return sequence
 
     def __repr__(self) -> str:
         return (
@@ -160,7 +198,7 @@ class ConfidenceSequence:
                 )
             if self._windows_are_automatic:
                 windows = automatic_windows(self.family, self.space, self.space.covariates(arms, "arms"))
-                self._all_or_nothing(lambda undo: self._take_windows(undo, windows))
+                self._all_or_nothing(lambda undo: self._take_windows(undo, windows), new_windows=True)
 
     def update(self, x: Any, y: Any) -> None:
         """Record one observation, or a batch in order (rows of x, entries of y); survival y: (time, event) pairs.
@@ -197,42 +235,63 @@ class ConfidenceSequence:
             self._settle()
             save(self, path)
 
+    def close(self) -> None:
+        """Let go of the journal of a durable sequence, see :meth:`open`. What was seen can still be asked."""
+        with self._lock:
+            self._settle()
+            if self._durable is not None:
+                self._durable.close(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def __deepcopy__(self, memo: dict[int, Any]) -> ConfidenceSequence:
-        """An independent sequence in the same state."""
+        """An independent sequence in the same state; in memory, also if this one is durable."""
         with self._lock:
             self._settle()
             other = type(self).__new__(type(self))
             memo[id(self)] = other
             memo[id(self._set)] = self._set  # immutable
-            other.__setstate__({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k != "_lock"})
+            other.__setstate__({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k not in _NOT_COPIED})
         return other
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
             self._settle()
             # Copied here, since what is pickled after this may be updated by another thread meanwhile.
-            return copy.deepcopy({k: v for k, v in self.__dict__.items() if k != "_lock"})
+            return copy.deepcopy({k: v for k, v in self.__dict__.items() if k not in _NOT_COPIED})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._lock = threading.RLock()
+        self._lock, self._durable = threading.RLock(), None
 
     # -- all or nothing -----------------------------------------------------------------------------------------
 
-    def _all_or_nothing(self, change: Callable[[Undo], None]) -> None:
+    def _all_or_nothing(self, change: Callable[[Undo], None], new_windows: bool = False) -> None:
         """Make a change that keeps in ``undo`` whatever it overwrites; take it back unless it gets through."""
-        undo = Undo()
+        durable = self._durable
+        undo = Undo(None if durable is None else durable.journal.extent())
         self._pending = undo
         try:
             change(undo)
+            if durable is not None and undo.extent is not None:
+                durable.write(undo.extent, self, new_windows)
             self._pending = None  # from here on the change counts
         except BaseException:  # an interrupt, too
             self._roll_back()
             raise
+        if durable is not None:
+            durable.keep_state(self)
 
     def _roll_back(self) -> None:
-        if self._pending is not None:
-            self._pending.roll_back()
+        undo = self._pending
+        if undo is not None:
+            # What has reached the disk has happened: then the change in memory was complete before.
+            if self._durable is None or self._durable.journal.extent() == undo.extent:
+                undo.roll_back()
             self._pending = None
 
     def _settle(self) -> None:

@@ -27,11 +27,12 @@ class Undo:
     (None, [1, 2])
     """
 
-    __slots__ = ("_kept", "_steps")
+    __slots__ = ("_kept", "_steps", "extent")
 
-    def __init__(self) -> None:
+    def __init__(self, extent: tuple[int, int] | None = None) -> None:
+        self.extent = extent  # of the journal before the update, if there is one
         self._steps: list[Callable[[], object]] = []
-        self._kept: set[int] = set()
+        self._kept: set[int | tuple[int, int]] = set()
 
     def keep(self, owner: Any, written: tuple[str, ...] = ()) -> bool:
         """Keep every attribute of ``owner``, and copies of arrays that are ``written`` to; only when first asked to.
@@ -48,6 +49,14 @@ class Undo:
         self._steps.append(partial(owner.__dict__.update, old))
         self._kept.add(id(owner))
         return True
+
+    def done(self, owner: object, index: int) -> bool:
+        """Whether ``mark`` was called for this entry: what is kept once need not be kept again."""
+        return (id(owner), index) in self._kept
+
+    def mark(self, owner: object, index: int) -> None:
+        """Everything about this entry has been kept."""
+        self._kept.add((id(owner), index))
 
     def keep_entry(self, container: Any, key: Any) -> None:
         """Keep one entry of an array, a list or a dict."""
