@@ -67,6 +67,7 @@ class AveragedSet:
             Curve.QUADRATIC,
             np.concatenate([first._terms.a, second._terms.a]),
             np.concatenate([first._terms.s, second._terms.s]),
+            np.concatenate([first._terms.origins, second._terms.origins]),
         )
         table, K = first._windows, len(first._gains)
         windows = WindowTable(

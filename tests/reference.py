@@ -55,7 +55,11 @@ def term_values(terms: Terms, Z: Array) -> Array:
             Curve.SOFTPLUS: lambda z: np.logaddexp(np.zeros_like(z), z),
         }[terms.curve]
         with np.errstate(over="ignore"):
-            return terms.a * curve(Z) - terms.s * Z
+            if terms.origins is None:
+                return terms.a * curve(Z) - terms.s * Z
+            o = terms.origins.astype(Z.dtype)
+            slope = o if terms.curve == Curve.QUADRATIC else np.exp(o)
+            return terms.a * (curve(Z) - curve(o) - slope * (Z - o)) - terms.s * (Z - o)
     if isinstance(terms, PointTerms):
         owner = np.repeat(np.arange(len(terms.starts) - 1), np.diff(terms.starts))
         out = np.zeros_like(Z)
@@ -98,8 +102,13 @@ def cvxpy_objective(level_set: LevelSet, theta: cp.Variable) -> cp.Expression:
         return terms.weights @ cp.abs(terms.points - z[owner])
     if not isinstance(terms, CurveTerms):
         raise TypeError("CVXPY cannot express a user's callable")
+    if terms.origins is not None:
+        z = z - terms.origins
     if terms.curve == Curve.QUADRATIC:
         return cp.sum_squares(cp.multiply(np.sqrt(terms.a), z)) / 2 - terms.s @ z
+    if terms.origins is not None:
+        a = terms.a * np.exp(terms.origins)
+        return a @ (cp.exp(z) - 1 - z) - terms.s @ z
     atom = cp.exp if terms.curve == Curve.EXPONENTIAL else cp.logistic
     return terms.a @ atom(z) - terms.s @ z
 
@@ -114,6 +123,7 @@ def level_constraint(level_set: LevelSet, theta: cp.Variable) -> list[cp.Constra
         squared_radius = 2 * level_set.level + np.sum(terms.s**2 / terms.a)
         if squared_radius > 0:
             residual = (root[:, None] * level_set.X) @ theta - terms.s / root
+            residual = residual if terms.origins is None else residual - root * terms.origins
             return [cp.norm(residual, 2) <= np.sqrt(squared_radius)]
     return [cvxpy_objective(level_set, theta) <= level_set.level]
 

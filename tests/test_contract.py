@@ -140,12 +140,12 @@ class Heavy:
 class OneSided(ls.ConfidenceSequence):
     """Weights the numerator only, as one public implementation does."""
 
-    def _record(self, running, x, y):
-        super()._record(running, x, y)
-        ledger = running.ledger
+    def _record(self, undo, x, y):
+        super()._record(undo, x, y)
+        ledger = self._running.ledger
         weight, index = ledger.weights.rows[-1], int(ledger.covariate.rows[-1])
-        phi = ls.Embedded(x, running.ledger.merged.coordinates[index], index)
-        ledger._gains[index] -= ledger.merged.add(phi, y, 1.0 - weight)
+        phi = ls.Embedded(x, ledger.merged.coordinates[index], index)
+        ledger._gains.add(index, -ledger.merged.add(phi, y, 1.0 - weight))
 
 
 def exercised(cls, family, predictor, weighting):

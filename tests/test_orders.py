@@ -207,6 +207,9 @@ def test_the_charge_covers_what_sticking_out_can_do(seed, kind):
         a = 10.0 ** rng.uniform(-1, 2, size=count)
         s = a * rng.uniform(0, 1, size=count) if curve is Curve.SOFTPLUS else rng.poisson(3.0, size=count).astype(float)
         terms = CurveTerms(curve, a, s)
+        if kind == "exponential" and rng.random() < 0.5:  # the same, counted from a reference
+            origins = rng.normal(size=count)
+            terms = CurveTerms(curve, a, s - a * np.exp(origins), origins)
     reach = np.full(count, 3.0)
     z = rng.uniform(-3.0, 3.0, size=(200, count))
     if kind == "callable":

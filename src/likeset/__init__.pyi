@@ -18,6 +18,9 @@ from .bandits import simulate as simulate
 from .errors import EmptySetError as EmptySetError
 from .errors import FileFormatError as FileFormatError
 from .errors import InvalidArgumentError as InvalidArgumentError
+from .errors import JournalError as JournalError
+from .errors import JournalInUseError as JournalInUseError
+from .errors import JournalMismatchError as JournalMismatchError
 from .errors import LikesetError as LikesetError
 from .errors import NotConvexError as NotConvexError
 from .errors import ObservationError as ObservationError

@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from likeset.descriptions import describe
 from likeset.errors import InvalidArgumentError, LikesetError
 from likeset.families import FAMILIES
 from likeset.families.base import Array, CurveFamily, Family
-from likeset.persistence import describe, load
+from likeset.persistence import load
 from likeset.predictors import PREDICTORS
 from likeset.sequence import ConfidenceSequence
 from likeset.spaces import Embedded, Linear

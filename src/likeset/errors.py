@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import pickle
+from typing import Any
+
 
 class LikesetError(Exception):
-    """Base class of every error raised on purpose by likeset."""
+    """Base class of every error raised on purpose by likeset.
+
+    Errors travel between processes: message and attributes are pickled as they are, without calling the constructor
+    again; an attribute that cannot be pickled (a lambda as the offending value) arrives as its ``repr``.
+
+    >>> sent = pickle.dumps(InvalidArgumentError("kernel", lambda x: x, "has one argument", "pass k(X, Y)"))
+    >>> error = pickle.loads(sent)
+    >>> type(error).__name__, error.argument, error.value[:9]
+    ('InvalidArgumentError', 'kernel', '<function')
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        attributes = {name: _portable(value) for name, value in self.__dict__.items()}
+        return _received, (type(self), tuple(map(_portable, self.args)), attributes)
 
 
 class InvalidArgumentError(LikesetError, ValueError):
@@ -70,6 +86,55 @@ class FileFormatError(LikesetError):
     """A saved file is damaged, truncated, of a newer version, or not a likeset file."""
 
 
+class JournalError(LikesetError):
+    """The journal of a durable sequence cannot be used: disk full, read-only, closed, opened before a fork.
+
+    Raised by ``update`` when the rows could not be written; the sequence is then as it was before.
+    """
+
+
+class JournalInUseError(JournalError):
+    """Another writer, in this process or another, has the journal open."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"{path} is open for writing elsewhere; a journal has one writer: close it there first.")
+
+
+class JournalMismatchError(JournalError, ValueError):
+    """A journal was opened with another definition than the one it was made with.
+
+    ``differences`` holds, for each argument that differs, what the journal says and what was given.
+    """
+
+    def __init__(self, path: str, differences: dict[str, tuple[Any, Any]]) -> None:
+        self.path, self.differences = path, differences
+        listed = "; ".join(f"{name}: {_brief(a)} there, {_brief(b)} here" for name, (a, b) in differences.items())
+        super().__init__(f"{path} holds a sequence of another definition ({listed}); pass that one, or another path.")
+
+
+def _received(cls: type[LikesetError], args: tuple[Any, ...], attributes: dict[str, Any]) -> LikesetError:
+    """An error as another process raised it."""
+    error = cls.__new__(cls, *args)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
+
+
+def _portable(value: Any) -> Any:
+    """The value if it survives pickling, otherwise its repr."""
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    try:
+        pickle.loads(pickle.dumps(value))  # some objects are written but cannot be read: a receiver would hang
+    except Exception:
+        return _brief(value)
+    return value
+
+
 def _brief(value: object, limit: int = 80) -> str:
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # the message matters more than a repr that fails
+        text = f"<{type(value).__name__}>"
     return text if len(text) <= limit else text[: limit - 3] + "..."

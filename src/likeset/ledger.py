@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
 import numpy as np
 
-from likeset.families.base import Family
+from likeset.evidence_sums import CompensatedSums, EvidenceSums
+from likeset.families.base import CurveFamily, Family
 from likeset.merged import MergedData, Seen
 from likeset.spaces.base import Basis, Embedded
 from likeset.support.terms import Array
+from likeset.undo import Undo
 
 
 class GrowingRows:
@@ -23,6 +28,10 @@ class GrowingRows:
             self._buffer = np.concatenate([self._buffer, np.zeros_like(self._buffer)])
         self._buffer[self._length] = row
         self._length += 1
+
+    def truncate(self, length: int) -> None:
+        """Drop the rows from ``length`` on."""
+        self._length = length
 
     @property
     def rows(self) -> Array:
@@ -42,7 +51,8 @@ class Ledger:
     the basis once it was included.
 
     gain_k = sum_{s: x_s = x_k} [ w_s log q_s(y_s) - (the part of w_s log p(y_s | z) that is free of z) ],
-    so that  log R(theta) = sum_k [ gain_k + phi_k(x_k'theta) ].
+    so that  log R(theta) = sum_k [ gain_k + phi_k(x_k'theta) ]. The part free of z is log p at a reference near y, so
+    that both are of the size of the evidence: :mod:`likeset.evidence_sums`.
     """
 
     def __init__(self, family: Family, covariate_shape: tuple[int, ...]) -> None:
@@ -53,8 +63,8 @@ class Ledger:
         self.covariate = GrowingRows(())
         self.distinct = GrowingRows(covariate_shape)
         self.outside = GrowingRows(())
-        self.merged = MergedData(family)
-        self._gains = np.zeros(8)
+        self.merged = MergedData(family, EvidenceSums(family) if isinstance(family, CurveFamily) else None)
+        self._gains = CompensatedSums()
         self._number_of: dict[bytes, int] = {}
 
     def __len__(self) -> int:
@@ -62,12 +72,30 @@ class Ledger:
 
     @property
     def gains(self) -> Array:
-        """gain_k of every distinct covariate; a view, do not write."""
-        return self._gains[: self.merged.count]
+        """gain_k of every distinct covariate."""
+        return self._gains.values(self.merged.count)
 
     def number(self, x: Array) -> int | None:
         """The number of a covariate seen before, by exact equality."""
         return self._number_of.get(x.tobytes())
+
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Before ``append`` of an observation at phi: keep what it will change."""
+        if undo.done(self, phi.index):
+            return
+        if undo.keep(self):
+            undo.when_rolled_back(partial(self._truncate, len(self), self.merged.count))
+        self._gains.remember(undo, phi.index)
+        if phi.index == self.merged.count:
+            undo.when_rolled_back(partial(self._number_of.pop, phi.x.tobytes(), None))
+        self.merged.remember(undo, phi)
+        undo.mark(self, phi.index)
+
+    def _truncate(self, length: int, distinct: int) -> None:
+        for rows in (self.x, self.y, self.weights, self.log_q, self.covariate):
+            rows.truncate(length)
+        for rows in (self.distinct, self.outside):
+            rows.truncate(distinct)
 
     def embed(self, basis: Basis, x: Array) -> tuple[Basis, Embedded]:
         """The basis including x, and x in it; nothing is recorded."""
@@ -96,29 +124,51 @@ class Ledger:
             self._number_of[phi.x.tobytes()] = phi.index
             self.distinct.append(phi.x)
             self.outside.append(phi.outside)
-            if phi.index == len(self._gains):
-                self._gains = np.concatenate([self._gains, np.zeros_like(self._gains)])
         base = self.merged.add(phi, y, weight)
-        if weight > 0:  # a weight of zero removes the observation, even where q is zero
-            self._gains[phi.index] += weight * log_q - base
+        # A weight of zero removes the observation, even where q is zero.
+        self._gains.add(phi.index, weight * log_q - base if weight > 0 else 0.0)
+
+    def replay(self, start: int = 0) -> Iterator[tuple[Embedded, Array]]:
+        """The observations from number ``start`` on, as forecasters saw them: coordinates in the basis of that time."""
+        coordinates = self.merged.coordinates
+        # A covariate that made the basis grow is the first with a coordinate along the new vector.
+        places = np.where(coordinates != 0.0, np.arange(1, self.merged.dimension + 1), 0).max(axis=1, initial=0)
+        dimensions = np.maximum.accumulate(places)
+        newest = np.maximum.accumulate(self.covariate.rows.astype(np.int64))
+        for s in range(start, len(self)):
+            k = int(self.covariate.rows[s])
+            yield Embedded(self.x.rows[s], coordinates[k, : dimensions[newest[s]]], k), self.y.rows[s]
 
     def state(self) -> dict[str, Array]:
         """Everything needed to continue bit for bit."""
         raw = {
             "x": self.x.rows, "y": self.y.rows, "weights": self.weights.rows, "log_q": self.log_q.rows,
-            "covariate": self.covariate.rows, "gains": self.gains, "outside": self.outside.rows,
+            "covariate": self.covariate.rows, "outside": self.outside.rows,
         }  # fmt: skip
+        raw |= {name: part[: self.merged.count] for name, part in self._gains.state("gains").items()}
         return raw | {f"merged.{key}": value for key, value in self.merged.state().items()}
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
         for name in ("x", "y", "weights", "log_q", "covariate"):
             getattr(self, name).restore(state[name])
-        self.merged.restore({k.removeprefix("merged."): v for k, v in state.items() if k.startswith("merged.")})
-        self._gains = np.concatenate([state["gains"], np.zeros(max(8, len(state["gains"])))])
+        merged = {k.removeprefix("merged."): v for k, v in state.items() if k.startswith("merged.")}
+        if isinstance(self.merged.sums, EvidenceSums) and "origins" not in merged:
+            self._merge_again(merged)
+        else:
+            self.merged.restore(merged)
+            self._gains.restore(state, "gains")
         self._number_of = {}
         self.distinct.restore(np.zeros((0, *self.x.rows.shape[1:])))
         for x, k in zip(self.x.rows, self.covariate.rows, strict=True):
             if self._number_of.setdefault(x.tobytes(), int(k)) == len(self.distinct.rows):
                 self.distinct.append(x)
         self.outside.restore(state["outside"] if "outside" in state else np.zeros(len(self.distinct.rows)))
+
+    def _merge_again(self, merged: dict[str, Array]) -> None:
+        """Sums from the rows: those in files of old were counted from zero, and may have lost the evidence."""
+        self.merged.restore_coordinates(merged)
+        rows = (self.covariate.rows, self.y.rows, self.weights.rows, self.log_q.rows)
+        for k, y, weight, log_q in zip(*rows, strict=True):
+            base = self.merged.sums.add(int(k), y, float(weight))
+            self._gains.add(int(k), float(weight) * float(log_q) - base if weight > 0 else 0.0)

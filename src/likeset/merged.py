@@ -6,13 +6,15 @@ z = x_k'theta alone,
     sum_{s: x_s = x_k} w_s [-log p(y_s | z)]  =  phi_k(z) - base_k,
 
 and phi_k has one of the three shapes of :mod:`likeset.support.terms`: two sums for exponential families,
-sorted points for Laplace noise, a list of distinct (y, weight) pairs for a user's own family. The ledger keeps
-one such table with the weights of the ratio, each predictor one without weights.
+sorted points for Laplace noise, a list of distinct (y, weight) pairs for a user's own family. Each predictor keeps
+one such table without weights, and the ledger one with the weights of the ratio, where exponential families have
+more careful sums (:mod:`likeset.evidence_sums`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -21,11 +23,17 @@ from likeset.errors import NotConvexError
 from likeset.families.base import CurveFamily, Family
 from likeset.families.laplace import Laplace
 from likeset.spaces.base import Embedded
+from likeset.state_checks import expect_array, expect_counts
 from likeset.support.terms import Array, CallableTerms, CurveTerms, IntArray, PointTerms, Terms
+from likeset.undo import Undo
 
 
 class Sums(Protocol):
     """Merged observations of numbered covariates."""
+
+    def remember(self, undo: Undo, index: int) -> None:
+        """Before ``add`` to covariate ``index``: keep what it will change."""
+        ...
 
     def add(self, index: int, y: Array, weight: float) -> float:
         """Merge one observation; return the part of its weighted log-density that is free of z."""
@@ -39,8 +47,8 @@ class Sums(Protocol):
         """Everything needed to continue bit for bit."""
         ...
 
-    def restore(self, state: dict[str, Array]) -> None:
-        """The inverse of ``state``."""
+    def restore(self, state: dict[str, Array], count: int) -> None:
+        """The inverse of ``state``, for so many covariates; ValueError if it is not."""
         ...
 
 
@@ -51,6 +59,13 @@ class CurveSums:
         self.family = family
         self.a = np.zeros(8)
         self.s = np.zeros(8)
+
+    def remember(self, undo: Undo, index: int) -> None:
+        """Keep the two sums of the covariate."""
+        undo.keep(self)
+        if index < len(self.a):
+            undo.keep_entry(self.a, index)
+            undo.keep_entry(self.s, index)
 
     def add(self, index: int, y: Array, weight: float) -> float:
         """Add w a(y) and w s(y); the rest is w c(y)."""
@@ -74,9 +89,13 @@ class CurveSums:
         """The two arrays of sums."""
         return {"a": self.a, "s": self.s}
 
-    def restore(self, state: dict[str, Array]) -> None:
-        """The inverse of ``state``."""
-        self.a, self.s = state["a"].copy(), state["s"].copy()
+    def restore(self, state: dict[str, Array], count: int) -> None:
+        """The inverse of ``state``; room for 8 covariates at least."""
+        a = expect_array(state, "a", (None,))
+        s = expect_array(state, "s", a.shape)
+        if len(a) < max(count, 8) or (a < 0).any():
+            raise ValueError(f"a is too short for {count} covariates, or negative")
+        self.a, self.s = a, s
 
 
 class PointSums:
@@ -86,6 +105,14 @@ class PointSums:
         self.family = family
         self.points: list[Array] = []
         self.weights: list[Array] = []
+
+    def remember(self, undo: Undo, index: int) -> None:
+        """Keep the covariate's two arrays, which are replaced and not written to."""
+        for arrays in (self.points, self.weights):
+            if index < len(arrays):
+                undo.keep_entry(arrays, index)
+            else:
+                undo.when_rolled_back(partial(arrays.__delitem__, slice(len(arrays), None)))
 
     def add(self, index: int, y: Array, weight: float) -> float:
         """Insert y in order; the rest is -w log(2 scale)."""
@@ -108,12 +135,18 @@ class PointSums:
         lengths = np.array([len(p) for p in self.points], dtype=np.float64)
         return {"lengths": lengths, "points": _joined(self.points), "weights": _joined(self.weights)}
 
-    def restore(self, state: dict[str, Array]) -> None:
+    def restore(self, state: dict[str, Array], count: int) -> None:
         """The inverse of ``state``."""
-        cuts = np.cumsum(state["lengths"]).astype(np.int64)[:-1]
-        empty = len(state["lengths"]) == 0
-        self.points = [] if empty else [p.copy() for p in np.split(state["points"], cuts)]
-        self.weights = [] if empty else [w.copy() for w in np.split(state["weights"], cuts)]
+        points = expect_array(state, "points", (None,))
+        weights = expect_array(state, "weights", points.shape)
+        lengths = expect_counts(state, "lengths", (count,), below=len(points) + 1).astype(np.int64)
+        if lengths.sum() != len(points) or (weights <= 0).any():
+            raise ValueError("points do not fit their number per covariate, or a weight is not positive")
+        cuts = np.cumsum(lengths)[:-1]
+        self.points = [p.copy() for p in np.split(points, cuts)] if count else []
+        self.weights = [w.copy() for w in np.split(weights, cuts)] if count else []
+        if any((np.diff(p) < 0).any() for p in self.points):
+            raise ValueError("points are not sorted")
 
 
 class PairSums:
@@ -122,10 +155,25 @@ class PairSums:
     def __init__(self, family: Family) -> None:
         self.family = family
         self.weight_of: dict[tuple[int, float], float] = {}
+        self._changes: list[tuple[tuple[int, float], float | None]] | None = None
+
+    def remember(self, undo: Undo, index: int) -> None:
+        """Which pair will change depends on y, not known yet: ``add`` notes it in a list made here."""
+        self._changes = []
+        undo.when_rolled_back(partial(self._take_back, self._changes))
+
+    def _take_back(self, changes: list[tuple[tuple[int, float], float | None]]) -> None:
+        for key, weight in reversed(changes):
+            if weight is None:
+                self.weight_of.pop(key, None)
+            else:
+                self.weight_of[key] = weight
 
     def add(self, index: int, y: Array, weight: float) -> float:
         """Add w to the pair's weight; nothing is free of z."""
         key = (index, float(y))
+        if self._changes is not None:
+            self._changes.append((key, self.weight_of.get(key)))
         self.weight_of[key] = self.weight_of.get(key, 0.0) + weight
         return 0.0
 
@@ -162,9 +210,13 @@ class PairSums:
         pairs = [(*key, w) for key, w in self.weight_of.items()]
         return {"pairs": np.array(pairs, dtype=np.float64).reshape(-1, 3)}
 
-    def restore(self, state: dict[str, Array]) -> None:
+    def restore(self, state: dict[str, Array], count: int) -> None:
         """The inverse of ``state``."""
-        self.weight_of = {(int(i), float(y)): float(w) for i, y, w in state["pairs"]}
+        pairs = expect_array(state, "pairs", (None, 3))
+        expect_counts({"index": pairs[:, 0]}, "index", (len(pairs),), below=count)
+        if (pairs[:, 2] < 0).any():
+            raise ValueError("pairs have a negative weight")
+        self.weight_of = {(int(i), float(y)): float(w) for i, y, w in pairs}
 
 
 def sums_for(family: Family) -> Sums:
@@ -179,8 +231,8 @@ def sums_for(family: Family) -> Sums:
 class MergedData:
     """Distinct covariates (coordinates in the growing basis, shape (count, dimension)) and their sums."""
 
-    def __init__(self, family: Family) -> None:
-        self.sums = sums_for(family)
+    def __init__(self, family: Family, sums: Sums | None = None) -> None:
+        self.sums = sums_for(family) if sums is None else sums
         self.count = 0
         self._rows = np.zeros((8, 0))
 
@@ -193,6 +245,13 @@ class MergedData:
     def dimension(self) -> int:
         """Dimension of the span so far."""
         return self._rows.shape[1]
+
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Before ``add`` of an observation at phi: keep what it will change."""
+        if not undo.done(self, phi.index):
+            undo.keep(self)
+            self.sums.remember(undo, phi.index)
+            undo.mark(self, phi.index)
 
     def add(self, phi: Embedded, y: Array, weight: float = 1.0) -> float:
         """Merge one observation; return the part of its weighted log-density that is free of z."""
@@ -217,7 +276,7 @@ class MergedData:
         """Terms that later observations do not change."""
         terms = self.terms()
         if isinstance(terms, CurveTerms):
-            terms = CurveTerms(terms.curve, terms.a.copy(), terms.s.copy())
+            terms = CurveTerms(terms.curve, terms.a.copy(), terms.s.copy(), terms.origins)
         return terms
 
     def state(self) -> dict[str, Array]:
@@ -226,9 +285,18 @@ class MergedData:
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
-        self._rows = state["coordinates"].copy() if len(state["coordinates"]) else np.zeros((8, 0))
-        self.count = len(state["coordinates"])
-        self.sums.restore(state)
+        rows = expect_array(state, "coordinates", (None, None))
+        self.sums.restore(state, len(rows))
+        self._rows, self.count = rows if len(rows) else np.zeros((8, 0)), len(rows)
+
+    def restore_coordinates(self, state: dict[str, Array]) -> None:
+        """The covariates alone, without their sums."""
+        rows = expect_array(state, "coordinates", (None, None))
+        self._rows, self.count = rows if len(rows) else np.zeros((8, 0)), len(rows)
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether there are so many distinct covariates of this dimension."""
+        return self.count == count and self.dimension == dimension
 
 
 @dataclass(frozen=True)

@@ -1,85 +1,71 @@
 r"""Saving and loading a sequence: a zip file with a JSON header and plain arrays. Not pickle; see docs/file-format.md.
 
-    header.json            format name and version; alpha; names, settings of family, space, predictor and so on
-    ledger/*.npy           every observation, its weight and its forecast's log-density, and their merged sums
-    basis/*.npy            the orthonormal basis of the span
+    header.json            format name and version; alpha; names and settings of family, space, predictor and so on
+    ledger/*.npy           every observation, its weight and its forecast's log-density: the truth
     forecaster/*.npy       the running predictor (warm starts, beliefs, shares)
     weigher/*.npy          the running weighting
-    windows/*.npy          which window every covariate belongs to
 
-Settings name classes found in the package's own lists (``FAMILIES``, ``SPACES``, ``PREDICTORS``, ``WEIGHTINGS``); a
-piece of the user's own cannot be rebuilt from a file and must be passed to ``load`` again.
+What follows from the rows is not read but made again, see :mod:`~likeset.rebuild`. The states of forecaster and weigher
+are taken over if they fit; otherwise, or if the basis is no longer the one they were saved with, the pieces observe the
+rows again. Validity never hangs on them: any normalised forecast made before y will do.
 """
 
 from __future__ import annotations
 
-import io
-import json
 import math
-import os
-import zipfile
-import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likeset.errors import FileFormatError, InvalidArgumentError, LikesetError
-from likeset.families import FAMILIES
-from likeset.predictors import PREDICTORS, Aggregate, Fixed
-from likeset.spaces import SPACES, Embedded
+from likeset.archive import Archive, header_bytes, write_archive
+from likeset.atomic_file import replace_file
+from likeset.descriptions import MAX_PIECES, count_of, describe, piece_from
+from likeset.errors import FileFormatError, InvalidArgumentError, PieceError
+from likeset.predictors.aggregate import started
+from likeset.rebuild import Limits, Rows, rebuilt, same_coordinates
 from likeset.support.terms import Array
-from likeset.weights import WEIGHTINGS
-from likeset.windows import WINDOWS
 
 if TYPE_CHECKING:
     from likeset.sequence import ConfidenceSequence
 
 FORMAT = "likeset sequence"
-VERSION = 2
-READABLE_VERSIONS = (1, 2)  # 1 knew no windows: a joint set
-_GROUPS = ("ledger", "basis", "forecaster", "weigher", "windows")
-_CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (*FAMILIES, *SPACES, *PREDICTORS, *WEIGHTINGS, *WINDOWS)}
+VERSION = 3
+READABLE_VERSIONS = (1, 2, 3)  # 1 knew no windows: a joint set; 1 and 2 held more that follows from the rows
+ROLES = ("family", "space", "predictor", "weighting")
+NEEDED = {"ledger/x", "ledger/y", "ledger/weights", "ledger/log_q", "ledger/merged.coordinates"}
+COORDINATES = "ledger/merged.coordinates"  # tell whether the states of the pieces mean the same in today's basis
+FREE_ROWS = 1_000_000  # that a file may hold, whatever its size
+FREE_DIMENSIONS = 256  # that a span may have, whatever it had when the file was written
+MAX_DIM = 1_000_000  # of covariates in a file without any; otherwise their own size is the limit
 
 
 def save(sequence: ConfidenceSequence, path: str | PathLike[str]) -> None:
-    """Write a sequence to ``path``, replacing an existing file only once the new one is complete."""
-    running = sequence._running
-    groups = {
-        "ledger": running.ledger.state(),
-        "basis": running.basis.state(),
-        "forecaster": _state_of(running.forecaster),
-        "weigher": _state_of(running.weigher),
-        "windows": {} if running.membership is None else running.membership.state(),
-    }
-    header = {
-        "format": FORMAT,
-        "version": VERSION,
-        "alpha": sequence.alpha,
-        "family": describe(sequence.family),
-        "space": describe(sequence.space),
-        "predictor": describe(sequence.predictor),
-        "weighting": describe(sequence.weighting),
-        "windows": None if sequence.windows is None else describe(sequence.windows),
-        "n_observations": sequence.n_observations,
-        "arrays": [f"{group}/{name}" for group, state in groups.items() for name in state],
-    }
-    target = _path(path)
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.part")
+    """Write a sequence to ``path``, replacing an existing file only once the new one is complete and on disk."""
+    target, ledger = _path(path), sequence._running.ledger
+    arrays = {
+        "ledger/x": ledger.x.rows, "ledger/y": ledger.y.rows, "ledger/weights": ledger.weights.rows,
+        "ledger/log_q": ledger.log_q.rows, COORDINATES: ledger.merged.coordinates,
+    }  # fmt: skip
+    for role, piece in (("forecaster", sequence._running.forecaster), ("weigher", sequence._running.weigher)):
+        arrays |= {f"{role}/{name}": array for name, array in _state_of(piece).items()}
+    arrays = {name: np.ascontiguousarray(array, dtype=np.float64) for name, array in arrays.items()}
+    header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "alpha": sequence.alpha}
+    header |= {role: describe(getattr(sequence, role)) for role in ROLES}
+    header["windows"] = None if sequence.windows is None else describe(sequence.windows)
+    header |= {"n_observations": len(ledger), "arrays": list(arrays)}
+    if count_of(header["predictor"]) > MAX_PIECES:
+        raise InvalidArgumentError(
+            "predictor", sequence.predictor, f"has more than {MAX_PIECES} members", "aggregate fewer predictors"
+        )
+    header_bytes(header)  # refuses what could not be read again
     try:
-        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("header.json", json.dumps(header, indent=1))
-            for group, state in groups.items():
-                for name, array in state.items():
-                    buffer = io.BytesIO()
-                    np.save(buffer, np.ascontiguousarray(array, dtype=np.float64), allow_pickle=False)
-                    archive.writestr(f"{group}/{name}.npy", buffer.getvalue())
-        os.replace(temporary, target)
+        replace_file(target, lambda stream: write_archive(stream, header, arrays, plain="ledger/log_q"))
     except OSError as error:
         raise InvalidArgumentError("path", str(path), f"cannot be written ({error})", "pass a writable path") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def load(
@@ -94,81 +80,148 @@ def load(
 
     ``family``, ``space``, ``predictor`` and ``weighting`` are needed only where the saved one was the user's own.
     A user's predictor or weighting with ``restore(state)`` gets back what its ``state()`` returned; one without is
-    shown the recorded observations again through ``observe``.
+    shown the recorded observations again through ``observe``, as is any where the basis of a function space has changed
+    since the file was written (another release or machine).
     """
     from likeset.sequence import ConfidenceSequence
 
-    header, groups = _read(_path(path))
-    try:
-        given = {"family": family, "space": space, "predictor": predictor, "weighting": weighting}
-        pieces = {role: _piece(role, header[role], own) for role, own in given.items()}
-        windows = None if header.get("windows") is None else _piece("windows", header["windows"], None)
-        sequence = ConfidenceSequence(
-            pieces["family"], pieces["space"], header["alpha"], pieces["predictor"], pieces["weighting"], windows
-        )
+    own = {"family": family, "space": space, "predictor": predictor, "weighting": weighting}
+    with _opened(_path(path)) as archive:
+        header = archive.header
+        with _blaming_the_file(archive):
+            _check_header(archive)
+        is_own = any("own" in header[role] for role in ROLES)
+        with _blaming_the_file(archive, arguments_too=not is_own):
+            pieces = {role: piece_from(role, header[role], own[role]) for role in ROLES}
+            windows = None if header.get("windows") is None else piece_from("windows", header["windows"], None)
+        with _blaming_the_file(archive):
+            rows = _rows(archive, pieces["family"], pieces["space"])
+            saved = archive.read(COORDINATES)
+            states = {role: _state_in(archive, role) for role in ("forecaster", "weigher")}
+        with _blaming_the_file(archive, arguments_too=not is_own):
+            sequence = ConfidenceSequence(alpha=header["alpha"], windows=windows, **pieces)
+        # A span of d dimensions has d distinct covariates, with d coordinates each.
+        limits = Limits(archive.limit, FREE_DIMENSIONS + 4 * math.isqrt(saved.size))
         running = sequence._running
-        _check_ledger(groups["ledger"], header["n_observations"], sequence)
-        running.ledger.restore(groups["ledger"])
-        running.basis = sequence.space.restore(groups["basis"])
-        if running.ledger.merged.dimension > running.basis.dimension:
-            raise ValueError("the basis is smaller than the ledger's coordinates")
-        if running.membership is not None:
-            running.membership = running.membership.restored(groups["windows"])
-            if running.membership.masks.shape[1] != running.ledger.merged.count:
-                raise ValueError("the windows do not fit the covariates")
-        own_pieces: dict[str, Any] = {"forecaster": running.forecaster, "weigher": running.weigher}
-        for role, running_piece in own_pieces.items():
-            if _has_state(running_piece):
-                running_piece.restore(groups[role])
-            else:
-                _replay(running_piece, sequence)
-    except LikesetError:
-        raise
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise FileFormatError(
-            f"{path} is damaged: its contents do not fit together ({type(error).__name__}: {error}); "
-            "restore it from a backup."
-        ) from error
+        todo = {role: getattr(running, role) for role in states}
+        shown = {role: piece for role, piece in todo.items() if not _has_state(piece)}
+        with _blaming_the_file(archive, arguments_too=not is_own):
+            rebuilt(sequence, rows, shown.values(), limits)
+        agree = same_coordinates(saved, running.ledger.merged.coordinates)
+        again = {
+            role: _fresh(role, sequence)
+            for role, piece in todo.items()
+            if role not in shown and not (agree and _restored(role, piece, states[role], sequence))
+        }
+        if again:
+            for role, piece in again.items():
+                setattr(running, role, piece)
+            with _blaming_the_file(archive, arguments_too=not is_own):
+                rebuilt(sequence, rows, again.values(), limits)
     return sequence
 
 
-def describe(piece: Any) -> dict[str, Any]:
-    """Name and settings of a piece; a piece of the user's own only by its name."""
-    name = type(piece).__name__
-    if _CLASSES.get(name) is not type(piece) or (isinstance(piece, Fixed) and piece.function is not None):
-        return {"own": name}
-    if isinstance(piece, Aggregate):
-        members = [describe(p) for p in piece.predictors]
-        return {"own": name} if any("own" in m for m in members) else {"type": name, "members": members}
-    settings = piece.settings()
-    if settings is None:
-        return {"own": name}
-    return {"type": name, "settings": {k: "inf" if v == math.inf else v for k, v in settings.items()}}
+@contextmanager
+def _opened(path: Path) -> Iterator[Archive]:
+    try:
+        archive = Archive(path)
+    except FileNotFoundError:
+        raise InvalidArgumentError("path", str(path), "does not exist", "pass the path of a saved sequence") from None
+    except OSError as error:
+        raise InvalidArgumentError("path", str(path), f"cannot be read ({error})", "pass a readable file") from error
+    with archive:
+        yield archive
 
 
-def _piece(role: str, description: dict[str, Any], own: Any) -> Any:
-    if "own" in description:
-        if own is None:
-            raise InvalidArgumentError(
-                role,
-                None,
-                f"is missing: the saved sequence used {description['own']}, which a file cannot hold",
-                f"pass it again: load(path, {role}=...)",
-            )
-        return own
-    if own is not None:
-        raise InvalidArgumentError(role, own, "is not needed", f"the file holds its own {description['type']}")
-    if description["type"] not in _CLASSES:
-        raise FileFormatError(f"the file names an unknown {role} {description['type']!r}; it may need a newer likeset.")
-    cls = _CLASSES[description["type"]]
-    if "members" in description:
-        return cls(*(_piece(role, member, None) for member in description["members"]))
-    settings = {k: math.inf if v == "inf" else v for k, v in description["settings"].items()}
-    return cls.from_settings(settings) if hasattr(cls, "from_settings") else cls(**settings)
+@contextmanager
+def _blaming_the_file(archive: Archive, arguments_too: bool = True) -> Iterator[None]:
+    """Turn whatever goes wrong with untrusted contents into FileFormatError; not errors about the user's own pieces."""
+    try:
+        # What a hostile number overflows is found by the checks that follow, not by a warning.
+        with np.errstate(all="ignore"):
+            yield
+    except (FileFormatError, PieceError):
+        raise
+    except Exception as error:
+        if isinstance(error, InvalidArgumentError) and not arguments_too:
+            raise
+        raise archive.damaged(error) from error
+
+
+def _check_header(archive: Archive) -> None:
+    header = archive.header
+    if header.get("format") != FORMAT:
+        raise FileFormatError(f"{archive.path} is not a saved likeset sequence; pass a file written by save().")
+    version = header.get("version")
+    if not isinstance(version, int) or version not in READABLE_VERSIONS:
+        raise FileFormatError(
+            f"{archive.path} has format version {version}, and this likeset reads versions "
+            f"{READABLE_VERSIONS}; install the release that wrote it, or a newer one."
+        )
+    for role in ROLES:
+        if not isinstance(header[role], dict):
+            raise ValueError(f"{role} is no description")
+    n, names = header["n_observations"], header["arrays"]
+    # A row takes 8 bytes of log q, which save does not compress: the time to load is bounded by the size of the file.
+    if not isinstance(n, int) or not 0 <= n <= FREE_ROWS + 4 * archive.size:
+        raise ValueError(f"n_observations is {n!r}")
+    if not isinstance(names, list) or not archive.arrays.issuperset(names) or not NEEDED.issubset(names):
+        raise ValueError("arrays are missing, or not listed by the header")
+
+
+def _rows(archive: Archive, family: Any, space: Any) -> Rows:
+    n, covariate_shape = archive.header["n_observations"], space.covariate_shape
+    if n == 0 and math.prod(covariate_shape) > MAX_DIM:
+        raise ValueError(f"covariates of shape {covariate_shape}")
+    shapes = {"x": covariate_shape, "y": family.observation_shape, "weights": (), "log_q": ()}
+    rows = Rows(**{name: archive.read(f"ledger/{name}", (n, *shape)) for name, shape in shapes.items()})
+    return rows.checked(family, space)
+
+
+def _state_in(archive: Archive, role: str) -> dict[str, Array]:
+    prefix = f"{role}/"
+    return {n.removeprefix(prefix): archive.read(n) for n in archive.header["arrays"] if n.startswith(prefix)}
+
+
+def _restored(role: str, piece: Any, state: dict[str, Array], sequence: ConfidenceSequence) -> bool:
+    """Let a piece take its state back; False if a built-in one cannot, because it does not fit."""
+    merged, basis = sequence._running.ledger.merged, sequence._running.basis
+    try:
+        with np.errstate(all="ignore"):
+            piece.restore(state)
+        if hasattr(piece, "fits") and not piece.fits(merged.count, basis.dimension):
+            raise ValueError(f"it is not that of {merged.count} covariates in {basis.dimension} dimensions")
+        return True
+    except Exception as error:
+        if _is_built_in(role, sequence):
+            return False
+        raise PieceError(
+            f"the {role} of your own could not restore its state from the file ({type(error).__name__}: {error}); "
+            "leave `restore` out to have it observe the recorded data instead."
+        ) from error
+
+
+def _fresh(role: str, sequence: ConfidenceSequence) -> Any:
+    """A piece that has observed nothing; of the user's own, the one that was passed to ``load``."""
+    if role == "forecaster":
+        return started(sequence.predictor, sequence.family, sequence.space)
+    return started(sequence.weighting, sequence.family, sequence.space)  # type: ignore[arg-type]
+
+
+def _is_built_in(role: str, sequence: ConfidenceSequence) -> bool:
+    return "own" not in describe(sequence.predictor if role == "forecaster" else sequence.weighting)
 
 
 def _state_of(running_piece: Any) -> dict[str, Array]:
-    return dict(running_piece.state()) if _has_state(running_piece) else {}
+    if not _has_state(running_piece):
+        return {}
+    state = running_piece.state()
+    try:
+        return {str(name): np.asarray(array, dtype=np.float64) for name, array in state.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise PieceError(
+            f"the state of {running_piece!r} cannot be saved ({error}); state() must return a dict of numeric arrays."
+        ) from error
 
 
 def _has_state(running_piece: Any) -> bool:
@@ -176,72 +229,8 @@ def _has_state(running_piece: Any) -> bool:
     return hasattr(running_piece, "state") and hasattr(running_piece, "restore") and all(map(_has_state, members))
 
 
-def _check_ledger(state: dict[str, Array], n: int, sequence: ConfidenceSequence) -> None:
-    """Raise ValueError unless the ledger's arrays fit each other, the space and the family."""
-    count = len(state["merged.coordinates"])
-    shapes = {
-        "x": (n, *sequence.space.covariate_shape), "y": (n, *sequence.family.observation_shape), "weights": (n,),
-        "log_q": (n,), "covariate": (n,), "gains": (count,),
-    }  # fmt: skip
-    for name, shape in shapes.items():
-        if state[name].shape != shape:
-            raise ValueError(f"ledger/{name} has shape {state[name].shape}, not {shape}")
-    for name, array in state.items():
-        if np.isnan(array).any():
-            raise ValueError(f"ledger/{name} contains NaN")
-    w, k = state["weights"], state["covariate"]
-    if n and not (((w >= 0) & (w <= 1)).all() and (k >= 0).all() and set(k) == set(range(count))):
-        raise ValueError("weights or covariate numbers are out of range")
-
-
 def _path(path: str | PathLike[str]) -> Path:
     try:
         return Path(path)
     except TypeError:
         raise InvalidArgumentError("path", path, "is not a path", "pass a string or pathlib.Path") from None
-
-
-def _replay(running_piece: Any, sequence: ConfidenceSequence) -> None:
-    ledger = sequence.ledger
-    for x, y, k in zip(ledger.x.rows, ledger.y.rows, ledger.covariate.rows, strict=True):
-        running_piece.observe(Embedded(x, ledger.merged.coordinates[int(k)], int(k)), y)
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Array]]]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            header = json.loads(archive.read("header.json"))
-            if not isinstance(header, dict) or header.get("format") != FORMAT:
-                raise FileFormatError(f"{path} is not a saved likeset sequence; pass a file written by save().")
-            if header.get("version") not in READABLE_VERSIONS:
-                raise FileFormatError(
-                    f"{path} has format version {header.get('version')}, and this likeset reads versions "
-                    f"{READABLE_VERSIONS}; install the release that wrote it, or a newer one."
-                )
-            groups: dict[str, dict[str, Array]] = {group: {} for group in _GROUPS}
-            for entry in header["arrays"]:
-                group, name = entry.split("/", 1)
-                array = np.load(io.BytesIO(archive.read(f"{entry}.npy")), allow_pickle=False)
-                if array.dtype != np.float64:
-                    raise FileFormatError(f"{path} is damaged: array {entry} has dtype {array.dtype}.")
-                groups[group][name] = array
-    except FileNotFoundError:
-        raise InvalidArgumentError("path", str(path), "does not exist", "pass the path of a saved sequence") from None
-    except OSError as error:
-        raise InvalidArgumentError("path", str(path), f"cannot be read ({error})", "pass a readable file") from error
-    except (
-        zipfile.BadZipFile,
-        KeyError,
-        ValueError,
-        NotImplementedError,
-        RuntimeError,
-        EOFError,
-        AttributeError,
-        TypeError,
-        zlib.error,
-    ) as error:
-        raise FileFormatError(
-            f"{path} is damaged or not a saved likeset sequence ({type(error).__name__}: {error}); "
-            "restore it from a backup."
-        ) from error
-    return header, groups

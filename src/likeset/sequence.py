@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+import sys
+import threading
+from collections.abc import Callable
 from os import PathLike
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from likeset.arguments import error_level
-from likeset.errors import InvalidArgumentError, PieceError, ShapeError
+from likeset.errors import InvalidArgumentError, LikesetError, PieceError, ShapeError
 from likeset.families.base import Array, Family
 from likeset.ledger import Ledger
-from likeset.predictors import (
-    PREDICTORS,
-    Aggregate,
-    Fixed,
-    Forecast,
-    Forecaster,
-    Mixture,
-    Predictor,
-)
+from likeset.own_pieces import OwnPieces, Running, is_built_in
+from likeset.predictors import Forecast, Forecaster, Mixture, Predictor
 from likeset.predictors.aggregate import started
 from likeset.scoring import Scoring
 from likeset.sets import LikelihoodSet
-from likeset.spaces.base import Basis, Embedded, Space
-from likeset.weights import WEIGHTINGS, Unweighted, Weigher, Weighting
+from likeset.spaces.base import Embedded, Space
+from likeset.undo import Undo
+from likeset.weights import Unweighted, Weigher, Weighting
 from likeset.window_choice import automatic_windows
-from likeset.windows import WINDOWS, AnyWindows, Membership
+from likeset.windows import WINDOWS, AnyWindows
 
+if TYPE_CHECKING:
+    from likeset.durable import DurableRecord
 
-@dataclass
-class Running:
-    """Everything that changes with an observation."""
-
-    ledger: Ledger
-    basis: Basis
-    forecaster: Forecaster
-    weigher: Weigher
-    membership: Membership | None
+_NOT_COPIED = ("_lock", "_durable")
 
 
 class ConfidenceSequence:
@@ -61,6 +51,8 @@ class ConfidenceSequence:
     windows    windows of covariates whose ratios are averaged, see :class:`~likeset.Windows`; ``None`` is one joint set
                of all data; ``"auto"`` is ``Windows.covering(space)`` for function spaces with a finite domain, where it
                is much the tightest, and otherwise the joint set, until :meth:`expect` says what will be asked
+
+    A sequence made this way lives in memory; :meth:`open` makes one that lives on disk.
 
     >>> import likeset as ls
     >>> seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(dim=2, bound=2.0), alpha=0.05)
@@ -116,9 +108,45 @@ class ConfidenceSequence:
             weigher=self.weighting.start(family, space) if isinstance(self.weighting, Weighting) else self.weighting,
             membership=None if self.windows is None else self.windows.start(space),
         )
-        self._scoring = Scoring(family, space.bound, self.predictor, trusted=_cannot_fail(self.predictor))
-        self._trusted = _cannot_fail(self.predictor) and _cannot_fail(self.weighting)
+        pieces = {"forecaster": self.predictor, "weigher": self.weighting}
+        self._built_in_roles = tuple(role for role, piece in pieces.items() if is_built_in(piece))
+        self._own_roles = tuple(role for role in pieces if role not in self._built_in_roles)
+        self._own: OwnPieces | None = None
+        self._scoring = Scoring(family, space.bound, self.predictor, trusted=is_built_in(self.predictor))
         self._set: LikelihoodSet | None = None
+        self._pending: Undo | None = None  # the way back, while a change is being made
+        self._durable: DurableRecord | None = None
+        self._lock = threading.RLock()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | PathLike[str],
+        family: Family,
+        space: Space,
+        alpha: float = 0.05,
+        predictor: Predictor | Forecaster | None = None,
+        weighting: Weighting | Weigher | None = None,
+        windows: AnyWindows | Literal["auto"] | None = "auto",
+    ) -> Self:
+        """A durable sequence: made if ``path`` does not exist, otherwise continued where it was left.
+
+        ``update`` returns when its rows are on disk, so nothing acknowledged is lost, whatever happens to the process
+        or the machine. The definition must be that of the journal. One writer at a time; see docs/durable.md.
+
+        >>> import tempfile, likeset as ls
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for _ in range(2):
+        ...         with ls.ConfidenceSequence.open(f"{folder}/trial", ls.Poisson(), ls.Linear(2, 2.0)) as seq:
+        ...             seq.update([1.0, 0.0], 3)
+        >>> seq.n_observations
+        2
+        """
+        from likeset.durable import DurableRecord
+
+        sequence = cls(family, space, alpha, predictor, weighting, windows)
+        sequence._durable = DurableRecord(sequence, path, windows)
+        return sequence
 
     def __repr__(self) -> str:
         return (
@@ -134,17 +162,23 @@ class ConfidenceSequence:
     @property
     def n_observations(self) -> int:
         """Number of observations recorded."""
-        return len(self._running.ledger)
+        with self._lock:
+            self._settle()
+            return len(self._running.ledger)
 
     @property
     def forecaster(self) -> Forecaster:
         """The running predictor."""
-        return self._running.forecaster
+        with self._lock:
+            self._settle()
+            return self._running.forecaster
 
     @property
     def ledger(self) -> Ledger:
-        """The record of every observation, weight and forecast; read only."""
-        return self._running.ledger
+        """The record of every observation, weight and forecast; read only, and only while no other thread updates."""
+        with self._lock:
+            self._settle()
+            return self._running.ledger
 
     def expect(self, arms: Any) -> None:
         """Say, before the first observation, which covariates will be asked about.
@@ -153,47 +187,147 @@ class ConfidenceSequence:
         can tell much, see :mod:`~likeset.window_choice`): tighter bounds for them, and as valid, since arms known
         beforehand do not depend on any y. A finite domain, or windows given, stay what they are.
         """
-        if self.n_observations:
-            raise InvalidArgumentError(
-                "arms", arms, f"come after {self.n_observations} observations", "call expect before the first update"
-            )
-        if self._windows_are_automatic:
-            self.windows = automatic_windows(self.family, self.space, self.space.covariates(arms, "arms"))
-            self._running.membership = None if self.windows is None else self.windows.start(self.space)
-            self._set = None
+        with self._lock:
+            self._settle()
+            if self.n_observations:
+                raise InvalidArgumentError(
+                    "arms",
+                    arms,
+                    f"come after {self.n_observations} observations",
+                    "call expect before the first update",
+                )
+            if self._windows_are_automatic:
+                windows = automatic_windows(self.family, self.space, self.space.covariates(arms, "arms"))
+                self._all_or_nothing(lambda undo: self._take_windows(undo, windows), new_windows=True)
 
     def update(self, x: Any, y: Any) -> None:
         """Record one observation, or a batch in order (rows of x, entries of y); survival y: (time, event) pairs.
 
-        All or nothing: after an error the sequence is as it was before the call.
+        All or nothing: after an error, or Ctrl-C at any moment, the sequence is as it was before the call, or as it
+        is after it. Threads may share a sequence: updates of several take turns.
         """
         X, Y = self._checked(x, y)
-        if self._trusted and len(X) == 1:
-            # Nothing below can fail once the input is checked; skip the copy.
-            self._record(self._running, X[0], Y[0])
-        else:
-            working = _independent_copy(self._running)
-            for row, outcome in zip(X, Y, strict=True):
-                self._record(working, row, outcome)
-            self._running = working
-        self._set = None
+        with self._lock:
+            self._settle()
+            if self._own_roles and self._own is None:
+                self._own = OwnPieces(self._running, self._own_roles, self.family, self.space)
+            self._all_or_nothing(lambda undo: self._record_all(undo, X, Y))
 
     @property
     def set(self) -> LikelihoodSet:
         """The confidence set of what has been seen: an immutable snapshot."""
-        if self._set is None:
-            ledger, membership = self._running.ledger, self._running.membership
-            self._set = LikelihoodSet(
-                self.space, self._running.basis, ledger.seen(), ledger.merged.snapshot(), ledger.gains.copy(),
-                self.alpha, self.family.convex, len(ledger), None if membership is None else membership.table,
-            )  # fmt: skip
-        return self._set
+        with self._lock:
+            self._settle()
+            if self._set is None:
+                ledger, membership = self._running.ledger, self._running.membership
+                self._set = LikelihoodSet(
+                    self.space, self._running.basis, ledger.seen(), ledger.merged.snapshot(), ledger.gains.copy(),
+                    self.alpha, self.family.convex, len(ledger), None if membership is None else membership.table,
+                )  # fmt: skip
+            return self._set
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the sequence to a file that ``likeset.load`` continues bit for bit."""
         from likeset.persistence import save
 
-        save(self, path)
+        with self._lock:
+            self._settle()
+            save(self, path)
+
+    def close(self) -> None:
+        """Let go of the journal of a durable sequence, see :meth:`open`. What was seen can still be asked."""
+        with self._lock:
+            self._settle()
+            if self._durable is not None:
+                self._durable.close(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ConfidenceSequence:
+        """An independent sequence in the same state; in memory, also if this one is durable."""
+        with self._lock:
+            self._settle()
+            other = type(self).__new__(type(self))
+            memo[id(self)] = other
+            memo[id(self._set)] = self._set  # immutable
+            other.__setstate__({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k not in _NOT_COPIED})
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            self._settle()
+            # Copied here, since what is pickled after this may be updated by another thread meanwhile.
+            return copy.deepcopy({k: v for k, v in self.__dict__.items() if k not in _NOT_COPIED})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock, self._durable = threading.RLock(), None
+
+    # -- all or nothing -----------------------------------------------------------------------------------------
+
+    def _all_or_nothing(self, change: Callable[[Undo], None], new_windows: bool = False) -> None:
+        """Make a change that keeps in ``undo`` whatever it overwrites; take it back unless it gets through."""
+        durable = self._durable
+        undo = Undo(None if durable is None else durable.journal.extent())
+        self._pending = undo
+        try:
+            change(undo)
+            if durable is not None and undo.extent is not None:
+                durable.write(undo.extent, self, new_windows)
+            self._pending = None  # from here on the change counts
+        except BaseException:  # an interrupt, too
+            self._roll_back()
+            raise
+        if durable is not None:
+            durable.keep_state(self)
+
+    def _roll_back(self) -> None:
+        undo = self._pending
+        if undo is not None:
+            # What has reached the disk has happened: then the change in memory was complete before.
+            if self._durable is None or self._durable.journal.extent() == undo.extent:
+                undo.roll_back()
+            self._pending = None
+
+    def _settle(self) -> None:
+        """Finish what an interrupt during a roll-back left undone. Called first by everything public, with the lock."""
+        if self._pending is None:
+            return
+        if self._is_changing():
+            raise LikesetError(
+                "the sequence was asked in the middle of its own update, by a predictor, a weighting or a signal "
+                "handler; ask it before or after the update."
+            )
+        self._roll_back()
+
+    def _is_changing(self) -> bool:
+        """Whether a change is under way further up on the stack of this thread (no other thread holds the lock)."""
+        code, frame = ConfidenceSequence._all_or_nothing.__code__, sys._getframe()
+        while (frame := frame.f_back) is not None:  # type: ignore[assignment]
+            if frame.f_code is code and frame.f_locals["self"] is self:
+                return True
+        return False
+
+    def _take_windows(self, undo: Undo, windows: AnyWindows | None) -> None:
+        undo.keep(self)
+        undo.keep(self._running)
+        self.windows, self._set = windows, None
+        self._running.membership = None if windows is None else windows.start(self.space)
+
+    def _record_all(self, undo: Undo, X: Array, Y: Array) -> None:
+        running, own = self._running, self._own
+        self._set = None  # made anew when asked for; until the change is complete nobody can ask
+        if own is not None:
+            undo.when_rolled_back(lambda: own.rebuild(running))  # the first step is taken back last: rows, then pieces
+        undo.keep(running)
+        for x, y in zip(X, Y, strict=True):
+            self._record(undo, x, y)
+
+    # -- one observation ----------------------------------------------------------------------------------------
 
     def _checked(self, x: Any, y: Any) -> tuple[Array, Array]:
         X = self.space.covariates(x)
@@ -209,14 +343,18 @@ class ConfidenceSequence:
             )
         return X, Y
 
-    def _record(self, running: Running, x: Array, y: Array) -> None:
+    def _record(self, undo: Undo, x: Array, y: Array) -> None:
         """Algorithm 1, one step: embed, forecast, weigh; then, and only then, look at y."""
+        running = self._running
         ledger, membership = running.ledger, running.membership
         basis, phi = ledger.embed(running.basis, x)
         if membership is not None and phi.index == ledger.merged.count:
             membership = membership.including(x)
 
         self._scoring.check_family(phi, y)
+        ledger.remember(undo, phi)
+        for role in self._built_in_roles:
+            getattr(running, role).remember(undo, phi)
         forecast = running.forecaster.forecast(phi)
         weight = self._checked_weight(running.weigher.weight(phi))
         log_q = self._checked_score(forecast, phi, y)
@@ -250,22 +388,3 @@ def _chosen_windows(windows: Any, family: Family, space: Space) -> AnyWindows | 
     if isinstance(windows, str) and windows == "auto":
         return automatic_windows(family, space)
     raise InvalidArgumentError("windows", windows, "is no choice of windows", 'pass Windows(...), None or "auto"')
-
-
-def _cannot_fail(piece: object) -> bool:
-    """Whether a piece is a built-in one, started by the sequence itself and made of built-in parts only."""
-    if isinstance(piece, Aggregate):
-        return all(_cannot_fail(p) for p in piece.predictors)
-    if isinstance(piece, Fixed) and piece.function is not None:
-        return False
-    return type(piece) in (*PREDICTORS, *WEIGHTINGS)
-
-
-def _independent_copy(running: Running) -> Running:
-    try:
-        return copy.deepcopy(running)
-    except Exception as error:
-        raise PieceError(
-            f"a predictor or weighting of your own cannot be copied ({error}); updates are all-or-nothing, so it must "
-            "support copy.deepcopy: define __deepcopy__."
-        ) from error

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, log
+from math import fsum, inf, log
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from likeset.spaces.base import IN_SPAN, Basis, Space
 from likeset.spaces.linear import Linear
 from likeset.support import Ellipsoid, PreparedSet, is_quadratic
 from likeset.support.charge import charge_of, minima
-from likeset.support.evaluate import log_sum_exp, reweighted, term_values
+from likeset.support.evaluate import log_sum_exp, reweighted, term_values, values_and_slopes
 from likeset.support.terms import Array, CurveTerms, LevelSet, Solution, StartsNear, Terms, WindowedSet, WindowTable
 from likeset.support.threads import SingleThreadedBlas
 from likeset.support.window_table import window_exponents
@@ -83,7 +83,7 @@ class LikelihoodSet:
         self._seen = seen
         self._coordinates = with_columns(seen.coordinates, basis.dimension)
         self._windows = None if windows is None else _audible(windows, gains)
-        self._level = -log(alpha) - float(gains.sum())
+        self._level = -log(alpha) - fsum(gains)
 
     def __repr__(self) -> str:
         return f"<LikelihoodSet: alpha={self.alpha:g}, {self.n_observations} observations, {self.space!r}>"
@@ -91,30 +91,42 @@ class LikelihoodSet:
     # -- membership ---------------------------------------------------------------------------------------------
 
     def log_ratio(self, theta: Any) -> Any:
-        """log R(theta): the evidence against theta, in nats. One number, or one per row of theta."""
+        """log R(theta): the evidence against theta, in nats. One number, or one per row of theta.
+
+        +inf where theta gives an outcome density zero that the forecast did not. Where the forecast gave an outcome
+        density zero, q = 0, the ratio is zero for good and log R is -inf: evidence against nothing. That goes for a
+        theta with p = 0 as well, although 0/0 could be anything at an outcome that theta rules out: the set then is all
+        of Theta, and stays convex. With windows only those that hold such an outcome are silent; the others count. An
+        observation of weight zero does not count, whatever its q.
+        """
         with SingleThreadedBlas():
             contributions = self.log_ratio_by_covariate(theta)
         if self._windows is None:
-            return _like(theta, contributions.sum(axis=1))
+            ruled_out = np.isneginf(self._gains).any()
+            return _like(theta, np.full(len(contributions), -inf) if ruled_out else contributions.sum(axis=1))
         return _like(theta, log_sum_exp(window_exponents(self._windows, contributions)))
 
     def log_ratio_by_covariate(self, theta: Any) -> Array:
         """The contributions gain_k + phi_k(x_k'theta) to log R(theta), shape (n, number of distinct covariates)."""
-        return self._gains + self._losses(theta)
+        return self._contributions(self._losses(theta))
 
     def contains(self, theta: Any) -> Any:
         """Whether |theta| <= bound and log R(theta) <= log(1/alpha), up to rounding. One bool, or one per row."""
         with SingleThreadedBlas():
-            norms, losses = self._basis.norms(theta), self._losses(theta)
-        # Gains and losses cancel: the rounding of their sum is that of the numbers it was made from.
+            norms = self._basis.norms(theta)
+            losses, slopes = values_and_slopes(self._terms, self._values(theta))
+        # Gains and losses cancel: the rounding of their sum is that of the numbers it was made from. So does the
+        # rounding of z = x'theta count, times the slope of the loss.
+        reach = norms[:, None] * np.linalg.norm(self._coordinates, axis=1)
+        parts = np.abs(losses) + np.abs(self._gains) + np.abs(slopes) * reach
         if self._whole_ball:
             excess, sizes = np.zeros(len(losses)), np.zeros(len(losses))
         elif self._windows is None:
             excess = losses.sum(axis=1) - self._level
-            sizes = np.abs(losses).sum(axis=1) + np.abs(self._gains).sum()
+            sizes = parts.sum(axis=1)
         else:
-            excess = log_sum_exp(window_exponents(self._windows, self._gains + losses)) + log(self.alpha)
-            sizes = 1.0 + window_exponents(self._windows, np.abs(losses) + np.abs(self._gains)).max(axis=1, initial=0.0)
+            excess = log_sum_exp(window_exponents(self._windows, self._contributions(losses))) + log(self.alpha)
+            sizes = 1.0 + window_exponents(self._windows, parts).max(axis=1, initial=0.0)
         within = (excess < inf) & (excess <= 4 * _ROUNDING * sizes)
         return _like(theta, within & (norms <= self.space.bound * (1 + _ROUNDING)))
 
@@ -283,6 +295,10 @@ class LikelihoodSet:
         reach = self.space.bound * np.hypot(np.linalg.norm(self._coordinates, axis=1), np.sqrt(squares))
         return charge_of(self._terms, squares, self.space.bound, slack, reach)
 
+    def _contributions(self, losses: Array) -> Array:
+        """gain_k + phi_k; -inf where q was zero, whatever the likelihood."""
+        return self._gains + np.where(np.isneginf(self._gains), 0.0, losses)
+
     def _directions(self, X: Any) -> tuple[Array, Array]:
         return self._basis.coordinates(self.space.covariates(X, "X"))
 
@@ -374,7 +390,8 @@ class LikelihoodSet:
                 "declared so; contains() and log_ratio() work for any family."
             )
         if self._windows is None:
-            return support.prepare(LevelSet(coordinates, self._terms, self._level + self.charge, self.space.bound))
+            level = self._level + 2 * np.finfo(np.float64).eps * float(np.abs(self._gains).sum())  # each was rounded
+            return support.prepare(LevelSet(coordinates, self._terms, level + self.charge, self.space.bound))
         level = -log(self.alpha) + self.charge
         return support.prepare_windows(
             WindowedSet(coordinates, self._terms, self._gains, self._windows, level, self.space.bound)
@@ -398,7 +415,7 @@ class LikelihoodSet:
                 "has an entry outside [0, 1]",
                 "pass weights in [0, 1]",
             )
-        c = -np.log(self.alpha) if level is None else real_number("level", level)
+        c = -log(self.alpha) if level is None else real_number("level", level)
         gains = np.where(weights > 0, weights * np.where(weights > 0, self._gains, 0.0), 0.0)
         return _Reweighted(self, gains, reweighted(self._terms, weights), c)
 
@@ -416,7 +433,7 @@ class _Reweighted(LikelihoodSet):
             parent.space, parent._basis, parent._seen, terms, gains, parent.alpha, parent._convex,
             parent.n_observations,
         )  # fmt: skip
-        self._level = level - float(gains.sum())
+        self._level = level - fsum(gains)
 
 
 def _audible(windows: WindowTable, gains: Array) -> WindowTable:

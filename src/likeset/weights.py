@@ -14,6 +14,8 @@ from likeset.arguments import positive
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family
 from likeset.spaces.base import Embedded, Space
+from likeset.state_checks import expect_inverse
+from likeset.undo import Undo
 
 
 @runtime_checkable
@@ -58,6 +60,9 @@ class Unweighted:
 
     def observe(self, phi: Embedded, y: Array) -> None:
         """Nothing to note."""
+
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Nothing to keep."""
 
     def state(self) -> dict[str, Array]:
         """Nothing to save."""
@@ -135,13 +140,21 @@ class BiasWeigher:
         Vx = self.inverse @ x
         self.inverse = self.inverse - np.outer(Vx, Vx) * (self.mu / (1.0 + self.mu * float(x @ Vx)))
 
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Keep the inverse, which is replaced and not written to."""
+        undo.keep(self)
+
     def state(self) -> dict[str, Array]:
         """The inverse of V."""
         return {"inverse": self.inverse}
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
-        self.inverse = state["inverse"].copy()
+        self.inverse = expect_inverse(state, "inverse")
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether the state is that of a span of this dimension."""
+        return len(self.inverse) == dimension
 
     def _squared_bias(self, x: Array) -> float:
         if self.estimate == "projection":

@@ -16,7 +16,7 @@ to be learnt there: docs/windows.md derives it in one page.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
@@ -191,19 +191,47 @@ WINDOWS = (Windows, MaskedWindows)
 AnyWindows = Windows | MaskedWindows
 
 
-@dataclass(frozen=True)
-class Membership:
-    """Which window every covariate seen so far belongs to; grows by copying."""
+class SharedMasks:
+    """One row of masks per covariate, append-only, shared by every membership that is a prefix of them."""
 
-    windows: AnyWindows
-    space: Space
-    log_shares: Array
-    masks: Mask
+    def __init__(self, rows: Mask, capacity: int) -> None:
+        self.filled = len(rows)
+        self.rows = np.zeros((capacity, rows.shape[1]), dtype=bool)
+        self.rows[: self.filled] = rows
+
+
+class Membership:
+    """Which window every covariate seen so far belongs to: immutable, and grows without copying.
+
+    ``masks``, one row per window and one column per covariate, is what it starts from.
+    """
+
+    def __init__(self, windows: AnyWindows, space: Space, log_shares: Array, masks: Mask) -> None:
+        self.windows, self.space, self.log_shares = windows, space, log_shares
+        self._size = masks.shape[1]
+        self._table = SharedMasks(masks.T, max(16, self._size))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Membership:
+        # A table of its own: two sequences must not append to one.
+        return Membership(self.windows, self.space, self.log_shares, self.masks)
+
+    @property
+    def masks(self) -> Mask:
+        """Which windows (rows) hold which covariates (columns, in order of first appearance); a view, do not write."""
+        return self._table.rows[: self._size].T
 
     def including(self, x: Array) -> Membership:
         """The same with one more covariate."""
-        column = self.windows.of(self.space, x)
-        return Membership(self.windows, self.space, self.log_shares, np.column_stack([self.masks, column]))
+        row = self.windows.of(self.space, x)
+        table, n = self._table, self._size
+        if table.filled != n or n == len(table.rows):
+            table = SharedMasks(table.rows[:n], max(16, 2 * n))
+        table.rows[n] = row
+        table.filled = n + 1
+        grown = copy.copy(self)
+        grown.__dict__.pop("table", None)  # cached, of the covariates before
+        grown._table, grown._size = table, n + 1
+        return grown
 
     @cached_property
     def table(self) -> WindowTable:

@@ -12,7 +12,7 @@ from likeset.comparison.likelihood import LevelSnapshot, level_snapshot, likelih
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, CurveFamily, Family
 from likeset.spaces.base import Space
-from likeset.support.evaluate import curve_heights
+from likeset.support.evaluate import curve_heights, term_values
 from likeset.support.terms import Curve, CurveTerms
 
 _ROUNDS = 12  # damped fixed-point steps at most; every one gives a valid bound, the best is kept
@@ -85,7 +85,7 @@ class RegretGLM(Comparison):
                 - d
                 + np.linalg.slogdet(precision / self.penalty)[1]
             )
-            expected = float(terms.a @ _mean_height(terms.curve, z, v) - terms.s @ z)
+            expected = _mean_loss(terms, z, v)
             previous, best = best, min(best, expected + float(divergence))
             if previous - best < 1e-4:
                 break
@@ -94,12 +94,19 @@ class RegretGLM(Comparison):
         return best
 
 
-def _mean_height(curve: Curve, z: Array, v: Array) -> Array:
-    """E[A(z + sqrt(v) g)], or an upper bound of it; g standard normal."""
+def _mean_loss(terms: CurveTerms, z: Array, v: Array) -> float:
+    """sum_k E[phi_k(z_k + sqrt(v_k) g)], or an upper bound of it; g standard normal."""
+    return float(np.sum(term_values(terms, z)) + terms.a @ _mean_excess(terms.curve, z, v))
+
+
+def _mean_excess(curve: Curve, z: Array, v: Array) -> Array:
+    """E[A(z + sqrt(v) g)] - A(z), or an upper bound of it."""
     if curve is Curve.QUADRATIC:
-        return 0.5 * (z * z + v)
-    shifted = curve_heights(curve, z + 0.5 * v)
-    return shifted if curve is Curve.EXPONENTIAL else np.minimum(curve_heights(curve, z) + v / 8, shifted)
+        return 0.5 * v
+    with np.errstate(over="ignore"):
+        if curve is Curve.EXPONENTIAL:
+            return np.exp(z) * np.expm1(0.5 * v)
+    return np.minimum(v / 8, curve_heights(curve, z + 0.5 * v) - curve_heights(curve, z))
 
 
 def _log_mean_curvature(curve: Curve, z: Array, v: Array) -> Array:

@@ -102,9 +102,21 @@ class CurveFamily(Family):
     canonical_scale: float | None = None
     """a(y) when it is the same for every y, so that a A(z) is the log-partition function; else None."""
 
+    referenced: ClassVar[bool] = False
+    """Whether evidence is counted from a reference near y (``reference``, ``statistics_from``): families whose
+    log-densities are large beside the evidence where outcomes are."""
+
     def statistics(self, y: Array) -> tuple[Array, Array, Array]:
         """(a, s, c) of each observation."""
         raise NotImplementedError  # every subclass has its own
+
+    def reference(self, y: Array) -> float:
+        """A value o of z at which the observation y is likely."""
+        raise NotImplementedError  # if ``referenced``
+
+    def statistics_from(self, y: Array, origin: float) -> tuple[float, float, float]:
+        """(a, s, c) of one observation with -log p(y | z) = a [A(z) - A(o) - A'(o) (z - o)] - s (z - o) - c, without cancellation."""
+        raise NotImplementedError  # if ``referenced``
 
     def log_density(self, y: Array, z: Array) -> Array:
         """log p(y | z) = s z - a A(z) + c."""

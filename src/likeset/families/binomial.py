@@ -11,6 +11,8 @@ from likeset.families.base import Array, CurveFamily, observation_vector, refuse
 from likeset.special import log_gamma, sigmoid
 from likeset.support.terms import Curve
 
+TABULATED = 1 << 16  # numbers of trials below this have a table of log C(n, y): faster, and small
+
 
 class Binomial(CurveFamily):
     """y successes in ``trials`` with success probability s(z) = 1/(1+e^-z).
@@ -27,8 +29,7 @@ class Binomial(CurveFamily):
     def __init__(self, trials: int) -> None:
         self.trials = positive_integer("trials", trials)
         self.canonical_scale = float(self.trials)
-        k = np.arange(self.trials + 1.0)
-        self._log_choose = log_gamma(self.trials + 1.0) - log_gamma(k + 1) - log_gamma(self.trials - k + 1)
+        self._table = self._log_choose(np.arange(self.trials + 1.0)) if self.trials < TABULATED else None
 
     @classmethod
     def example(cls) -> Binomial:
@@ -52,7 +53,11 @@ class Binomial(CurveFamily):
 
     def statistics(self, y: Array) -> tuple[Array, Array, Array]:
         """a = n, s = y, c = log C(n, y)."""
-        return self.trials + 0.0 * y, y, self._log_choose[np.asarray(y, dtype=np.int64)]
+        c = self._log_choose(y) if self._table is None else self._table[np.asarray(y, dtype=np.int64)]
+        return self.trials + 0.0 * y, y, c
+
+    def _log_choose(self, y: Array) -> Array:
+        return log_gamma(self.trials + 1.0) - log_gamma(y + 1.0) - log_gamma(self.trials - y + 1.0)
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
         """Numbers of successes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,12 @@ class Gaussian(CurveFamily):
     """
 
     curve = Curve.QUADRATIC
+    referenced = True
 
     def __init__(self, sigma: float = 1.0) -> None:
         self.sigma = positive("sigma", sigma)
         self.canonical_scale = 1.0 / self.sigma**2
+        self._log_scale = math.log(self.sigma) + 0.5 * math.log(2 * math.pi)
 
     def settings(self) -> dict[str, float]:
         """Constructor arguments."""
@@ -39,7 +42,26 @@ class Gaussian(CurveFamily):
         """a = 1/sigma^2, s = y/sigma^2, c = -y^2/(2 sigma^2) - log(sigma sqrt(2 pi))."""
         precision = 1.0 / self.sigma**2
         s = y * precision
-        return np.full_like(s, precision), s, -0.5 * y * s - np.log(self.sigma * np.sqrt(2 * np.pi))
+        return np.full_like(s, precision), s, -0.5 * y * s - self._log_scale
+
+    def log_density(self, y: Array, z: Array) -> Array:
+        """-(y - z)^2 / (2 sigma^2) - log(sigma sqrt(2 pi))."""
+        u = (np.asarray(y, dtype=np.float64) - z) / self.sigma
+        return -0.5 * u * u - self._log_scale
+
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
+        """(y - z) / sigma^2 and -1 / sigma^2."""
+        first = (np.asarray(y, dtype=np.float64) - z) / self.sigma**2
+        return first, np.full_like(first, -1.0 / self.sigma**2)
+
+    def reference(self, y: Array) -> float:
+        """y itself."""
+        return float(y)
+
+    def statistics_from(self, y: Array, origin: float) -> tuple[float, float, float]:
+        """a = 1/sigma^2, s = (y - o)/sigma^2, c = log p(y | o)."""
+        u = (float(y) - origin) / self.sigma
+        return 1.0 / self.sigma**2, u / self.sigma, -0.5 * u * u - self._log_scale
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
         """z + sigma * noise."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from likeset.families.base import Array, CurveFamily, observation_vector, refuse
 from likeset.special import log_gamma
 from likeset.support.terms import Curve
+
+STIRLING_FROM = 16.0
 
 
 class Poisson(CurveFamily):
@@ -19,6 +22,7 @@ class Poisson(CurveFamily):
     """
 
     curve = Curve.EXPONENTIAL
+    referenced = True
     discrete = True
     canonical_scale = 1.0
 
@@ -38,6 +42,33 @@ class Poisson(CurveFamily):
         """a = 1, s = y, c = -log y!."""
         return np.ones_like(y), y, -log_gamma(y + 1.0)
 
+    def log_density(self, y: Array, z: Array) -> Array:
+        """log p(y | z) = log p(y | log y) - y [e^u - 1 - u] with u = z - log y: for large counts nothing cancels."""
+        y, z = np.asarray(y, dtype=np.float64), np.asarray(z, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            if y.size == 1:
+                count = float(y.reshape(()))
+                if count == 0.0:
+                    return np.broadcast_to(-np.exp(z), np.broadcast_shapes(y.shape, z.shape))
+                u = z - math.log(count) + np.zeros(y.shape)
+                return log_peak(count) - count * (np.expm1(u) - u)
+            counts = np.maximum(y, 1.0)
+            u = z - np.log(counts)
+            peaks = np.reshape([log_peak(count) for count in counts.ravel().tolist()], counts.shape)
+            return np.where(y > 0, peaks - counts * (np.expm1(u) - u), -np.exp(z))
+
+    def reference(self, y: Array) -> float:
+        """log y, or zero for no counts."""
+        return math.log(max(float(y), 1.0))
+
+    def statistics_from(self, y: Array, origin: float) -> tuple[float, float, float]:
+        """a = 1, s = y - e^o, c = log p(y | o)."""
+        count, mean = float(y), math.exp(origin)
+        if count == 0.0:
+            return 1.0, -mean, -mean
+        u = origin - math.log(count)
+        return 1.0, count - mean, log_peak(count) - count * (math.expm1(u) - u)
+
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
         """Counts with mean e^z."""
         return np.asarray(rng.poisson(np.exp(z)), dtype=np.float64)
@@ -55,3 +86,16 @@ class Poisson(CurveFamily):
         low, high = np.exp(np.min(z)), np.exp(np.max(z))
         counts = np.arange(max(np.floor(low - 12 * np.sqrt(low)), 0.0), high + 12 * np.sqrt(high) + 60)
         return counts, np.ones_like(counts)
+
+
+def log_peak(y: float) -> float:
+    """log p(y | z = log y) = y log y - y - log y!, for y >= 1; by Stirling's series where the three are large.
+
+    >>> round(log_peak(1.0), 6), round(log_peak(1e12), 6)
+    (-1.0, -14.734449)
+    """
+    if y < STIRLING_FROM:
+        return y * math.log(y) - y - math.lgamma(y + 1.0)
+    r = 1.0 / (y * y)
+    series = (1.0 / 12 - r * (1.0 / 360 - r * (1.0 / 1260 - r * (1.0 / 1680 - r / 1188)))) / y
+    return -0.5 * math.log(2 * math.pi * y) - series

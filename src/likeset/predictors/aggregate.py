@@ -10,6 +10,8 @@ from likeset.predictors.base import Blend, Forecaster, Predictor, updated_shares
 from likeset.predictors.ftrl import FTRL
 from likeset.predictors.mixture import Mixture
 from likeset.spaces.base import Embedded, Space
+from likeset.state_checks import expect_log_shares
+from likeset.undo import Undo
 
 
 class Aggregate:
@@ -69,6 +71,12 @@ class AggregateForecaster:
         for member in self.members:
             member.observe(phi, y)
 
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Keep the shares and what the members will change."""
+        undo.keep(self)
+        for member in self.members:
+            member.remember(undo, phi)  # type: ignore[attr-defined]
+
     def state(self) -> dict[str, Array]:
         """Shares and the members' states."""
         state = {"log_shares": self.log_shares}
@@ -78,11 +86,15 @@ class AggregateForecaster:
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
-        self.log_shares = state["log_shares"].copy()
+        self.log_shares = expect_log_shares(state, "log_shares", len(self.members))
         for i, member in enumerate(self.members):
             prefix = f"{i}."
             own = {key[len(prefix) :]: value for key, value in state.items() if key.startswith(prefix)}
             member.restore(own)  # type: ignore[attr-defined]
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether every member's state is that of so many covariates and dimensions, as far as members can tell."""
+        return all(m.fits(count, dimension) for m in self.members if hasattr(m, "fits"))
 
 
 def started(predictor: Predictor | Forecaster, family: Family, space: Space) -> Forecaster:

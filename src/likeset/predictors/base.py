@@ -37,6 +37,11 @@ class Forecaster(Protocol):
     Example: a scikit-learn regression as forecaster for Gaussian noise. The raw covariate is ``phi.x``.
     :class:`PlugIn` is the family's own density at the predicted z, hence normalised.
 
+    An update that fails is taken back: a copy made by ``copy.deepcopy`` before the first observation is then shown the
+    recorded rows again. So a forecaster must support ``deepcopy``; ``observe`` must do the same when it is repeated;
+    and what later forecasts depend on must be changed by ``observe`` alone, not by ``forecast``. A forecaster must not
+    ask the sequence it serves. All of this holds for a weighting of your own as well.
+
     >>> from sklearn.linear_model import Ridge
     >>> import likeset as ls
     >>> class RidgeForecaster:

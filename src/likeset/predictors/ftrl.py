@@ -9,6 +9,7 @@ from likeset.merged import MergedData
 from likeset.predictors.base import PlugIn
 from likeset.predictors.penalised import CurveFit, DirectFit
 from likeset.spaces.base import Embedded, Space
+from likeset.undo import Undo
 
 
 class FTRL:
@@ -75,6 +76,10 @@ class PlugInForecaster:
         """Add the observation to the fit."""
         self.fit.observe(phi, y)
 
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Keep what the fit will change."""
+        self.fit.remember(undo, phi)
+
     def state(self) -> dict[str, Array]:
         """The fit's state."""
         return self.fit.state()
@@ -82,3 +87,7 @@ class PlugInForecaster:
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
         self.fit.restore(state)
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether the fit is that of so many distinct covariates and dimensions."""
+        return self.fit.fits(count, dimension)

@@ -25,7 +25,9 @@ from likeset.predictors.posterior import ExactPosterior, FittedPosterior, Generi
 from likeset.predictors.predictive import Predictive, predictive
 from likeset.predictors.variational import VariationalPosterior
 from likeset.spaces.base import Embedded, Space
+from likeset.state_checks import expect_log_shares
 from likeset.support.evaluate import log_sum_exp
+from likeset.undo import Undo
 
 DEFAULT_GRID = (1.0, 4.0, 16.0, 64.0, 256.0)
 UNBOUNDED_SCALE = 10.0  # stands in for B in the default precisions when the space has no bound
@@ -107,11 +109,20 @@ class MixtureForecaster:
         self.log_shares = updated_shares(self.log_shares, made.components.log_densities(y))
         self.posterior.observe(phi, y)
 
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Keep shares and beliefs."""
+        undo.keep(self)
+        self.posterior.remember(undo, phi)
+
     def state(self) -> dict[str, Array]:
         """Shares and beliefs."""
         return {"log_shares": self.log_shares} | self.posterior.state()
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
-        self.log_shares = state["log_shares"].copy()
+        self.log_shares = expect_log_shares(state, "log_shares", len(self.log_shares))
         self.posterior.restore(state)
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether the beliefs are those of so many distinct covariates and dimensions."""
+        return self.posterior.fits(count, dimension)

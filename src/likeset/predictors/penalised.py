@@ -24,9 +24,11 @@ from numba import njit
 from likeset.families.base import CurveFamily
 from likeset.merged import CurveSums, MergedData, with_columns
 from likeset.spaces.base import Embedded
+from likeset.state_checks import expect_array, expect_number
 from likeset.support.curves import curve_slopes
 from likeset.support.newton import ball_step, minimise_over_ball, newton_ball
 from likeset.support.terms import Array, CallableTerms, PointTerms
+from likeset.undo import Undo
 
 GRADIENT_TOLERANCE = 1e-4  # in the norm of H^-1: the objective is then within 5e-9 nats of its minimum
 GAP_TOLERANCE = 1e-9
@@ -152,6 +154,11 @@ class CurveFit:
         self._move_anchor(theta)
         return theta
 
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Keep data, anchor and expansion."""
+        undo.keep(self, written=("g", "H"))
+        self.data.remember(undo, phi)
+
     def _move_anchor(self, theta: Array) -> None:
         X, terms = with_columns(self.data.coordinates, len(theta)), self.sums.terms(self.data.count)
         self.anchor = theta
@@ -181,8 +188,14 @@ class CurveFit:
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
         self.data.restore(state)
-        self.anchor, self.g, self.H = state["anchor"].copy(), state["g"].copy(), state["H"].copy()
-        self.longest = float(state["longest"][0])
+        self.anchor = expect_array(state, "anchor", (None,))
+        d = len(self.anchor)
+        self.g, self.H = expect_array(state, "g", (d,)), expect_array(state, "H", (d, d))
+        self.longest = expect_number(state, "longest")
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether data and expansion are those of so many distinct covariates and dimensions."""
+        return self.data.fits(count, dimension) and len(self.anchor) == dimension
 
 
 class DirectFit:
@@ -217,6 +230,11 @@ class DirectFit:
             self.stale = False
         return self.theta
 
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Keep data and estimate."""
+        undo.keep(self)
+        self.data.remember(undo, phi)
+
     def state(self) -> dict[str, Array]:
         """Data and estimate."""
         return self.data.state() | {"theta": self.theta, "stale": np.array([float(self.stale)])}
@@ -224,4 +242,9 @@ class DirectFit:
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
         self.data.restore(state)
-        self.theta, self.stale = state["theta"].copy(), bool(state["stale"][0])
+        self.theta = expect_array(state, "theta", (None,))
+        self.stale = bool(expect_number(state, "stale"))
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether data and estimate are those of so many distinct covariates and dimensions."""
+        return self.data.fits(count, dimension) and len(self.theta) == dimension

@@ -22,6 +22,7 @@ from likeset.families.gaussian import Gaussian
 from likeset.merged import MergedData
 from likeset.predictors.penalised import expand
 from likeset.spaces.base import Embedded
+from likeset.state_checks import expect_array, expect_factors, expect_number
 from likeset.support.curves import curve_slopes
 from likeset.support.newton import (
     cholesky_shifted,
@@ -31,6 +32,7 @@ from likeset.support.newton import (
     solve_lower_transposed,
 )
 from likeset.support.terms import Array, CallableTerms, CurveTerms
+from likeset.undo import Undo
 
 MODE_GAP = 1e-6  # nats; a belief need not be exact to be valid
 REFIT_ALWAYS_BELOW = 512  # distinct covariates; above, a refit waits until the data have grown by 1/REFIT_GROWTH
@@ -115,6 +117,8 @@ class Beliefs:
         self.priors = priors
         self.means = np.zeros((len(priors), 0))
         self.factors = np.zeros((len(priors), 0, 0))
+        # Two of everything: an update writes to the pair that is not kept for a roll-back.
+        self._spare, self._kept = (self.means, self.factors), False
 
     def grow(self, dimension: int) -> None:
         """Enter new directions with their prior."""
@@ -124,8 +128,8 @@ class Beliefs:
             factors[:, :old, :old] = self.factors
             new = np.arange(old, dimension)
             factors[:, new, new] = np.sqrt(self.priors)[:, None]
-            self.factors = factors
-            self.means = np.pad(self.means, ((0, 0), (0, dimension - old)))
+            self.means, self.factors = np.pad(self.means, ((0, 0), (0, dimension - old))), factors
+            self._kept = False  # these are new
 
     def predict(self, x: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of z = x'theta under every belief."""
@@ -133,13 +137,31 @@ class Beliefs:
         mean, sd = predict_all(self.factors, self.means, x)
         return mean, sd
 
+    def remember(self, undo: Undo) -> None:
+        """Keep means and factors; the next change is made in the spare ones."""
+        if undo.keep(self):
+            self._kept = True
+
+    def writable(self) -> tuple[Array, Array]:
+        """Means and factors to write to: no kept ones."""
+        if self._kept:
+            means, factors = self._spare
+            if factors.shape != self.factors.shape:
+                means, factors = np.empty_like(self.means), np.empty_like(self.factors)
+            means[:], factors[:] = self.means, self.factors
+            self._spare = (self.means, self.factors)
+            self.means, self.factors, self._kept = means, factors, False
+        return self.means, self.factors
+
     def state(self) -> dict[str, Array]:
         """Means and factors."""
         return {"means": self.means, "factors": self.factors}
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
-        self.means, self.factors = state["means"].copy(), state["factors"].copy()
+        means = expect_array(state, "means", (len(self.priors), None))
+        J, d = means.shape
+        self.means, self.factors = means, expect_factors(state, "factors", (J, d, d))
 
 
 class ExactPosterior:
@@ -160,7 +182,13 @@ class ExactPosterior:
         self.beliefs.grow(len(x))
         if len(x) > len(self.moment):
             self.moment = np.pad(self.moment, (0, len(x) - len(self.moment)))
-        observe_gaussian(self.beliefs.factors, self.beliefs.means, self.moment, x, self.precision, float(y))
+        means, factors = self.beliefs.writable()
+        observe_gaussian(factors, means, self.moment, x, self.precision, float(y))
+
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Keep beliefs and moment."""
+        undo.keep(self, written=("moment",))
+        self.beliefs.remember(undo)
 
     def state(self) -> dict[str, Array]:
         """Beliefs and the moment vector."""
@@ -169,7 +197,11 @@ class ExactPosterior:
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
         self.beliefs.restore(state)
-        self.moment = state["moment"].copy()
+        self.moment = expect_array(state, "moment", (None,))
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether beliefs and moment are those of a span of this dimension."""
+        return self.beliefs.means.shape[1] == dimension == len(self.moment)
 
 
 class FittedPosterior:
@@ -194,6 +226,12 @@ class FittedPosterior:
         self.data.add(phi, y)
         self.unfitted += 1
 
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Keep data and beliefs: also a refit for a forecast may be torn."""
+        undo.keep(self)
+        self.beliefs.remember(undo)
+        self.data.remember(undo, phi)
+
     def fit(self) -> None:
         """Fit every belief to the data."""
         raise NotImplementedError
@@ -206,7 +244,11 @@ class FittedPosterior:
         """The inverse of ``state``."""
         self.data.restore(state)
         self.beliefs.restore(state)
-        self.unfitted = int(state["unfitted"][0])
+        self.unfitted = int(expect_number(state, "unfitted"))
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether data and beliefs are those of so many distinct covariates and dimensions."""
+        return self.data.fits(count, dimension) and self.beliefs.means.shape[1] == dimension
 
 
 class LaplacePosterior(FittedPosterior):
@@ -226,22 +268,16 @@ class LaplacePosterior(FittedPosterior):
         if not self._refit_due():
             a, s, _ = self.family.statistics(y)
             self.beliefs.grow(len(phi.coordinates))
-            observe_online(
-                self.beliefs.factors,
-                self.beliefs.means,
-                phi.coordinates,
-                int(self.family.curve),
-                float(a),
-                float(s),
-            )
+            means, factors = self.beliefs.writable()
+            observe_online(factors, means, phi.coordinates, int(self.family.curve), float(a), float(s))
 
     def fit(self) -> None:
         """Modes and curvatures."""
         terms = self.data.terms()
         assert isinstance(terms, CurveTerms)
+        means, factors = self.beliefs.writable()
         fit_modes(
-            self.data.coordinates, int(terms.curve), terms.a, terms.s,
-            self.beliefs.priors, self.beliefs.means, self.beliefs.factors,
+            self.data.coordinates, int(terms.curve), terms.a, terms.s, self.beliefs.priors, means, factors
         )  # fmt: skip
 
     def _refit_due(self) -> bool:
@@ -254,9 +290,10 @@ class GenericPosterior(FittedPosterior):
     def fit(self) -> None:
         """Modes and curvatures."""
         X, terms = self.data.coordinates, self.data.terms()
+        means, factors = self.beliefs.writable()
         assert isinstance(terms, CallableTerms)
         for j, prior in enumerate(self.beliefs.priors):
-            mode, *_ = minimise_over_ball(X, terms, 0.5 * prior, math.inf, self.beliefs.means[j], MODE_GAP)
+            mode, *_ = minimise_over_ball(X, terms, 0.5 * prior, math.inf, means[j], MODE_GAP)
             _, _, curvature = terms.evaluate(X @ mode)
-            self.beliefs.means[j] = mode
-            self.beliefs.factors[j] = np.linalg.cholesky((X.T * curvature) @ X + prior * np.eye(X.shape[1]))
+            means[j] = mode
+            factors[j] = np.linalg.cholesky((X.T * curvature) @ X + prior * np.eye(X.shape[1]))

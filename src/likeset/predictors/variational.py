@@ -138,7 +138,7 @@ class VariationalPosterior(FittedPosterior):
         """A few damped sweeps from the last fit."""
         terms = self.data.terms()
         assert isinstance(terms, PointTerms)
+        means, factors = self.beliefs.writable()
         fit_variational(
-            self.data.coordinates, terms.starts, terms.points, terms.weights,
-            self.beliefs.priors, self.beliefs.means, self.beliefs.factors,
+            self.data.coordinates, terms.starts, terms.points, terms.weights, self.beliefs.priors, means, factors
         )  # fmt: skip

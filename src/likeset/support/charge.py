@@ -25,12 +25,12 @@ from math import exp, inf, log, sqrt
 import numpy as np
 from numba import njit
 
-from likeset.support.terms import Array, CurveTerms, PointTerms, Terms
+from likeset.support.terms import Array, Curve, CurveTerms, PointTerms, Terms
 
 
 @njit(cache=True, error_model="numpy")
 def curve_minima(curve: int, a: Array, s: Array) -> Array:
-    """min over z of a A(z) - s z, for every covariate."""
+    """min over z of a A(z) - s z, for every covariate; of a quadratic one also if it is counted from a reference."""
     lowest = np.zeros(len(a))
     for k in range(len(a)):
         if curve == 0:
@@ -42,6 +42,18 @@ def curve_minima(curve: int, a: Array, s: Array) -> Array:
         else:
             if 0.0 < s[k] < a[k]:
                 lowest[k] = a[k] * log(a[k]) - s[k] * log(s[k]) - (a[k] - s[k]) * log(a[k] - s[k])
+    return lowest
+
+
+@njit(cache=True, error_model="numpy")
+def referenced_minima(a: Array, s: Array, origins: Array) -> Array:
+    """The same for the exponential curve, counted from o: a [e^z - e^o - e^o (z - o)] - s (z - o)."""
+    lowest = np.zeros(len(a))
+    for k in range(len(a)):
+        base = a[k] * exp(origins[k])
+        total = s[k] + base  # the slope at -infinity
+        if base > 0.0:
+            lowest[k] = s[k] - total * log(total / base) if total > 0.0 else -base
     return lowest
 
 
@@ -63,9 +75,11 @@ def curve_charge(curve: int, a: Array, s: Array, squares: Array, bound: float, s
 
 def minima(terms: Terms) -> Array | None:
     """min phi_k of every covariate; None where the charge does not depend on it."""
-    if isinstance(terms, CurveTerms):
-        return np.asarray(curve_minima(int(terms.curve), terms.a, terms.s))
-    return None
+    if not isinstance(terms, CurveTerms):
+        return None
+    if terms.curve is Curve.EXPONENTIAL and terms.origins is not None:
+        return np.asarray(referenced_minima(terms.a, terms.s, terms.origins))
+    return np.asarray(curve_minima(int(terms.curve), terms.a, terms.s))
 
 
 def charge_of(terms: Terms, squares: Array, bound: float, slack: float, reach: Array) -> float:
@@ -75,7 +89,10 @@ def charge_of(terms: Terms, squares: Array, bound: float, slack: float, reach: A
     if bound == inf:
         return inf
     if isinstance(terms, CurveTerms):
-        found = float(curve_charge(int(terms.curve), terms.a, terms.s, squares, bound, max(slack, 0.0)))
+        s = terms.s
+        if terms.curve is Curve.EXPONENTIAL and terms.origins is not None:
+            s = s + terms.a * np.exp(terms.origins)
+        found = float(curve_charge(int(terms.curve), terms.a, s, squares, bound, max(slack, 0.0)))
         return found if found < inf else inf
     if isinstance(terms, PointTerms):
         owners = np.repeat(np.arange(len(squares)), np.diff(terms.starts))

@@ -82,13 +82,6 @@ def curve_slopes(curve: int, z: float) -> tuple[float, float]:
 
 
 @njit(cache=True, error_model="numpy")
-def curve_all(curve: int, z: float) -> tuple[float, float, float]:
-    """(A(z), A'(z), A''(z))."""
-    first, second = curve_slopes(curve, z)
-    return curve_value(curve, z), first, second
-
-
-@njit(cache=True, error_model="numpy")
 def exp_remainder(u: float) -> float:
     """e^u - 1 - u without cancellation: Taylor series for |u| < 1/2, u^2 (1/2! + u/3! + u^2/4! + ...)."""
     if abs(u) >= 0.5:
@@ -139,17 +132,52 @@ def curve_remainder(curve: int, z: float, u: float) -> float:
     return curve_value(SOFTPLUS, z + u) - curve_value(SOFTPLUS, z) - s * u
 
 
+@njit(cache=True, error_model="numpy")
+def term_all(curve: int, a: float, s: float, z: float) -> tuple[float, float, float, float]:
+    """phi(z) = a A(z) - s z: value, size of its parts, first and second derivative."""
+    first, second = curve_slopes(curve, z)
+    if curve == SOFTPLUS and z > 0.0:  # A(z) = z + log(1 + e^-z): the two lines leave (a - s) z
+        small, line, rest = math.exp(-z), a - s, a * math.log1p(math.exp(-z))
+        return rest + line * z, rest + abs(line * z), line - a * (small / (1.0 + small)), a * second
+    height = a * curve_value(curve, z)
+    return height - s * z, height + abs(s * z), a * first - s, a * second
+
+
+@njit(cache=True, error_model="numpy")
+def term_all_from(curve: int, a: float, s: float, origin: float, z: float) -> tuple[float, float, float, float]:
+    """The same for phi(z) = a [A(z) - A(o) - A'(o) (z - o)] - s (z - o), QUADRATIC or EXPONENTIAL."""
+    step = z - origin
+    height = a * curve_remainder(curve, origin, step)
+    if curve == QUADRATIC:
+        return height - s * step, height + abs(s * step), a * step - s, a
+    return height - s * step, height + abs(s * step), a * (math.exp(origin) * math.expm1(step)) - s, a * math.exp(z)
+
+
 def evaluate_terms(terms: CurveTerms | CallableTerms, Z: Array) -> tuple[Array, Array, Array]:
     """(phi_k, phi_k', phi_k'') at Z (..., K), each of the shape of Z; inf where e^z overflows."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if isinstance(terms, CallableTerms):
             return terms.evaluate(Z)
+        a, s = terms.a, terms.s
+        if terms.curve == Curve.SOFTPLUS:  # for z > 0 in terms of a - s, which is exact where all trials succeeded
+            e, up = np.exp(-np.abs(Z)), Z > 0.0
+            line, small = np.where(up, a - s, -s), e / (1.0 + e)
+            return a * np.log1p(e) + line * Z, line + np.where(up, -a, a) * small, a * small / (1.0 + e)
+        steps = Z if terms.origins is None else Z - terms.origins
         if terms.curve == Curve.QUADRATIC:
-            height, first, second = 0.5 * Z * Z, Z, np.ones_like(Z)
-        elif terms.curve == Curve.EXPONENTIAL:
-            height = first = second = np.exp(Z)
-        else:
-            e = np.exp(-np.abs(Z))
-            height, second = np.maximum(Z, 0.0) + np.log1p(e), e / (1.0 + e) ** 2
-            first = np.where(Z >= 0.0, 1.0, e) / (1.0 + e)
-        return terms.a * height - terms.s * Z, terms.a * first - terms.s, terms.a * second
+            return a * (0.5 * steps * steps) - s * steps, a * steps - s, a * np.ones_like(Z)
+        second = np.exp(Z)
+        if terms.origins is None:
+            return a * second - s * Z, a * second - s, a * second
+        base, growth = np.exp(terms.origins), np.expm1(steps)
+        return a * (base * (growth - steps)) - s * steps, a * (base * growth) - s, a * second
+
+
+def term_sizes(terms: CurveTerms, Z: Array) -> Array:
+    """What the rounding error of phi_k(Z) is proportional to: the sum of the sizes of its parts."""
+    if terms.curve == Curve.SOFTPLUS:
+        line = np.where(Z > 0.0, terms.a - terms.s, terms.s) * Z
+    else:
+        line = terms.s * (Z if terms.origins is None else Z - terms.origins)
+    with np.errstate(over="ignore"):
+        return np.abs(evaluate_terms(terms, Z)[0]) + 2.0 * np.abs(line)

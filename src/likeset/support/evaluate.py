@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from likeset.support.curves import evaluate_terms
 from likeset.support.terms import Array, CallableTerms, Curve, CurveTerms, PointTerms, Terms
 
 _FEW = 8  # summands up to which adding them one by one is faster
@@ -20,12 +21,27 @@ def curve_heights(curve: Curve, Z: Array) -> Array:
     return np.logaddexp(0.0, Z)
 
 
+def curve_term_values(terms: CurveTerms, Z: Array) -> Array:
+    """phi_k(Z[..., k]), written so that nothing large cancels; a = 0 with an overflowing curve is 0, not NaN."""
+    a, s = terms.a, terms.s
+    if terms.curve is Curve.SOFTPLUS:
+        # log(1 + e^z) = max(z, 0) + log(1 + e^-|z|): for z > 0 the line and s z leave (a - s) z.
+        return a * np.log1p(np.exp(-np.abs(Z))) + np.where(Z > 0, a - s, -s) * Z
+    if terms.origins is None:
+        heights, steps = curve_heights(terms.curve, Z), Z
+    else:
+        steps = Z - terms.origins
+        with np.errstate(over="ignore"):
+            heights = 0.5 * steps * steps if terms.curve is Curve.QUADRATIC else (
+                np.exp(terms.origins) * (np.expm1(steps) - steps)
+            )  # fmt: skip
+    return np.where(a > 0, a * np.where(a > 0, heights, 0.0), 0.0) - s * steps
+
+
 def term_values(terms: Terms, Z: Array) -> Array:
     """phi_k(Z[..., k]) for Z of shape (..., K)."""
     if isinstance(terms, CurveTerms):
-        height = curve_heights(terms.curve, Z)
-        # a = 0 with an overflowing curve is 0, not NaN.
-        return np.where(terms.a > 0, terms.a * np.where(terms.a > 0, height, 0.0), 0.0) - terms.s * Z
+        return curve_term_values(terms, Z)
     if isinstance(terms, PointTerms):
         count = len(terms.starts) - 1
         owner = np.repeat(np.arange(count), np.diff(terms.starts))
@@ -38,11 +54,23 @@ def term_values(terms: Terms, Z: Array) -> Array:
     return terms.evaluate(Z)[0]
 
 
+def values_and_slopes(terms: Terms, Z: Array) -> tuple[Array, Array]:
+    """phi_k(Z[..., k]), and how steep phi_k is there at most."""
+    if isinstance(terms, PointTerms):
+        count = len(terms.starts) - 1
+        owner = np.repeat(np.arange(count), np.diff(terms.starts))
+        return term_values(terms, Z), np.broadcast_to(np.bincount(owner, terms.weights, minlength=count), Z.shape)
+    if isinstance(terms, CurveTerms):
+        slopes = np.where(terms.a > 0, np.abs(evaluate_terms(terms, Z)[1]), np.abs(terms.s))
+        return term_values(terms, Z), slopes
+    values, first, _ = terms.evaluate(Z)
+    return values, np.abs(first)
+
+
 def reweighted(terms: Terms, weights: Array, keep: NDArray[np.bool_] | None = None) -> Terms:
     """The terms v_k phi_k for covariate weights v_k in [0, 1]; only those of the covariates to ``keep``, if given."""
     if isinstance(terms, CurveTerms):
-        a, s = weights * terms.a, weights * terms.s
-        return CurveTerms(terms.curve, a, s) if keep is None else CurveTerms(terms.curve, a[keep], s[keep])
+        return terms.scaled(weights) if keep is None else terms.scaled(weights).at(keep)
     if isinstance(terms, PointTerms):
         count = len(terms.starts) - 1
         owner = np.repeat(np.arange(count), np.diff(terms.starts))

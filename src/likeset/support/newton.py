@@ -25,7 +25,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from likeset.support.curves import curve_all
+from likeset.support.curves import term_all, term_all_from
 from likeset.support.terms import Array, CallableTerms, CurveTerms
 
 MAX_HALVINGS = 60
@@ -170,7 +170,8 @@ def newton_ball(
     value - lower_bound <= gap_target, when rounding allows no further progress, or after ``max_iterations``. With
     ridge = 0 and radius = inf no bound exists (lower_bound = -inf) and the Newton decrement decides.
     """
-    return newton_ball_level(X, curve, a, s, ridge, radius, start, gap_target, -math.inf, max_iterations)
+    none = np.empty(0)
+    return newton_ball_level(X, curve, a, s, none, ridge, radius, start, gap_target, -math.inf, max_iterations)
 
 
 @njit(cache=True, error_model="numpy")
@@ -179,6 +180,7 @@ def newton_ball_level(
     curve: int,
     a: Array,
     s: Array,
+    origins: Array,
     ridge: float,
     radius: float,
     start: Array,
@@ -188,6 +190,7 @@ def newton_ball_level(
 ) -> tuple[Array, float, float, int]:
     """:func:`newton_ball` that also stops when the answer to "does {G <= level} meet the ball?" is clear.
 
+    Terms may be counted from ``origins`` (none: an empty array), see :class:`~likeset.support.terms.CurveTerms`.
     Yes: theta is well inside, value - lower_bound <= CENTRED (level - value). No: lower_bound > level.
     """
     K, d = X.shape
@@ -198,10 +201,10 @@ def newton_ball_level(
     length = norm(theta)
     if length > radius:
         theta *= radius / length
-    value, size = _evaluate(X, curve, a, s, ridge, theta, slope, weight)
+    value, size = _evaluate(X, curve, a, s, origins, ridge, theta, slope, weight)
     if not value < math.inf:
         theta[:] = 0.0
-        value, size = _evaluate(X, curve, a, s, ridge, theta, slope, weight)
+        value, size = _evaluate(X, curve, a, s, origins, ridge, theta, slope, weight)
     lower = -math.inf
     iteration = 0
     while True:
@@ -235,7 +238,7 @@ def newton_ball_level(
         for _ in range(MAX_HALVINGS):
             for i in range(d):
                 trial[i] = theta[i] + step * p[i]
-            new_value, new_size = _evaluate(X, curve, a, s, ridge, trial, slope, weight)
+            new_value, new_size = _evaluate(X, curve, a, s, origins, ridge, trial, slope, weight)
             if new_value <= value + 1e-4 * step * descent + ROUNDING * size:
                 moved = True
                 break
@@ -253,7 +256,7 @@ def newton_ball_level(
 
 @njit(cache=True, error_model="numpy")
 def _evaluate(
-    X: Array, curve: int, a: Array, s: Array, ridge: float, theta: Array, slope: Array, weight: Array
+    X: Array, curve: int, a: Array, s: Array, origins: Array, ridge: float, theta: Array, slope: Array, weight: Array
 ) -> tuple[float, float]:
     """G(theta) and the sum of the absolute values of its terms; phi_k' and phi_k'' go to slope and weight."""
     value, size = 0.0, 0.0
@@ -264,11 +267,12 @@ def _evaluate(
         z = 0.0
         for i in range(theta.shape[0]):
             z += X[k, i] * theta[i]
-        height, first, second = curve_all(curve, z)
-        value += a[k] * height - s[k] * z
-        size += a[k] * height + abs(s[k] * z)
-        slope[k] = a[k] * first - s[k]
-        weight[k] = a[k] * second
+        if origins.shape[0] == 0:
+            part, part_size, slope[k], weight[k] = term_all(curve, a[k], s[k], z)
+        else:
+            part, part_size, slope[k], weight[k] = term_all_from(curve, a[k], s[k], origins[k], z)
+        value += part
+        size += part_size
     return value, size
 
 
@@ -286,9 +290,9 @@ def minimise_over_ball(
     start = np.ascontiguousarray(start, dtype=np.float64)
     if isinstance(terms, CurveTerms):
         X, a, s = np.ascontiguousarray(X), np.ascontiguousarray(terms.a), np.ascontiguousarray(terms.s)
-        curve = int(terms.curve)
+        curve, origins = int(terms.curve), np.empty(0) if terms.origins is None else terms.origins
         result: tuple[Array, float, float, int] = newton_ball_level(
-            X, curve, a, s, ridge, radius, start, gap_target, level, max_iterations
+            X, curve, a, s, origins, ridge, radius, start, gap_target, level, max_iterations
         )
         return result
 

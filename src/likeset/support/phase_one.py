@@ -4,7 +4,7 @@ Newton's method over the ball (:mod:`~likeset.support.newton`) stops when F(thet
 its lower bound of min F is above the level: empty. A centre must keep away from *both* constraints; a minimiser at
 or near the sphere moves inwards (:func:`move_inwards`).
 
-*The safe side.* F is known to err = 64 eps (sum_k |phi_k| + |level|). The level and the radius are raised by that much,
+*The safe side.* F is known to err = 64 eps (sum_k |phi_k| + |level|), and what the rounding of z adds. The level and the radius are raised by that much,
 so an answer may be too large by rounding, but not too small. If level - F(theta_c) <= err the set is a single point,
 as far as can be known.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likeset.support.curves import evaluate_terms
+from likeset.support.curves import evaluate_terms, term_sizes
 from likeset.support.newton import minimise_over_ball
 from likeset.support.sqp import CentredSet, centre_terms
 from likeset.support.terms import Array, CallableTerms, CurveTerms
@@ -38,11 +38,16 @@ def bounded_set(
 
 def value_and_error(X: Array, terms: CurveTerms | CallableTerms, theta: Array, level: float) -> tuple[float, float]:
     """F(theta), and the rounding error to allow for in comparing it with the level."""
-    values, _, _ = evaluate_terms(terms, X @ theta)
-    size = np.abs(values)
-    if isinstance(terms, CurveTerms):  # the two parts of a term may cancel
-        size = size + 2.0 * np.abs(terms.s * (X @ theta))
-    return float(np.sum(values)), 64 * EPS * (float(np.sum(size)) + abs(level))
+    z = X @ theta
+    values, slopes, _ = evaluate_terms(terms, z)
+    size = term_sizes(terms, z) if isinstance(terms, CurveTerms) else np.abs(values)
+    return float(np.sum(values)), 64 * EPS * (float(np.sum(size)) + abs(level)) + reach_error(X, slopes, theta)
+
+
+def reach_error(X: Array, slopes: Array, theta: Array) -> float:
+    """What the rounding of z = X theta, up to some eps |x_k| |theta|, is worth in F."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
+    return 8 * EPS * float(np.abs(slopes) @ lengths) * float(np.linalg.norm(theta))
 
 
 def find_centre(

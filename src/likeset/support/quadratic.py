@@ -1,11 +1,12 @@
 r"""Support function for Gaussian noise: the eigenbasis and the centre of an ellipsoid cut with a ball.
 
-Terms phi_k(z) = a_k z^2 / 2 - s_k z add up to a quadratic, so that
+Terms phi_k(z) = a_k (z - o_k)^2 / 2 - s_k (z - o_k) add up to a quadratic, so that
 
-    C = { theta : F(theta) = theta'H theta / 2 - b'theta <= level,  |theta| <= B },
-    H = sum_k a_k x_k x_k',   b = sum_k s_k x_k.
+    C = { theta : F(theta) = theta'H theta / 2 - b'theta + constant <= level,  |theta| <= B },
+    H = sum_k a_k x_k x_k',   b = sum_k (s_k + a_k o_k) x_k.
 
-Once per set: eigenvectors of H, in which H = diag(h), and the minimiser of F over the ball, exact by the
+Where means are large beside the noise b and the constant are huge and F is not: they serve to find the centre, and
+all that is said about F comes from the z_k - o_k there. Once per set: eigenvectors of H, in which H = diag(h), and the minimiser of F over the ball, exact by the
 secular equation, as the centre. Per direction: :mod:`likeset.support.pencil`.
 """
 
@@ -22,6 +23,7 @@ from likeset.support.pencil import EPS, MAX_STEPS, ROUNDING, Cut, maximise, oute
 from likeset.support.terms import Array, CurveTerms, LevelSet, Solution
 
 EIGEN_ERROR = 16 * EPS  # error of an eigenvalue or singular value relative to the largest
+WELL_CENTRED = 1e-9  # share of level - F by which a centre may miss the minimum
 RESOLUTION = 1e-8  # relative looseness at which the eigenvalues of H are recomputed from X itself
 
 
@@ -92,12 +94,13 @@ def prepare(level_set: LevelSet) -> Prepared:
     span = np.linalg.qr(level_set.X.T)[0] if d >= 2 * K else None
     X = np.ascontiguousarray(level_set.X if span is None else level_set.X @ span)
 
-    rotation, cut, minimum, bound = seen_by_hessian(X, terms.a, terms.s, level, radius)
+    origins = np.zeros(K) if terms.origins is None else terms.origins
+    rotation, cut, minimum, bound = seen_by_hessian(X, terms.a, terms.s, origins, level, radius)
     weakest = 0.0 if span is not None or not len(cut.lowered) else cut.lowered[0]
     flattest = cut.slack / (2 * radius * radius) if radius < inf else 0.0
     if len(cut.lowered) and cut.curvature[0] - cut.lowered[0] > RESOLUTION * max(weakest, flattest):
         curvature, lowered, rotation = spectrum_of_factor(X, terms.a)
-        cut, minimum, bound = phase_one(X, terms.a, terms.s, rotation, curvature, lowered, level, radius)
+        cut, minimum, bound = phase_one(X, terms.a, terms.s, origins, rotation, curvature, lowered, level, radius)
 
     padding = cut.slack - cut.inner_slack if cut.slack < inf else 0.0
     status = "regular"
@@ -131,6 +134,7 @@ def phase_one(
     X: Array,
     a: Array,
     s: Array,
+    origins: Array,
     rotation: Array,
     curvature: Array,
     lowered: Array,
@@ -142,26 +146,24 @@ def phase_one(
     By F(theta) >= F(theta) + nu (|theta|^2 - B^2) / 2, minimised over delta coordinate by coordinate, F is at
     least F(theta_c) - nu e2 / 2 - sum_i c_i^2 / (2 (h_i + nu)) with c = g + nu theta_c and nu the multiplier
     of the ball; each summand is also at most 2 B |c_i|, because |delta_i| <= 2 B.
-    """
-    noise = ROUNDING * sqrt(np.sum(s * s) * np.sum(X * X))  # rounding error of a coordinate of X's
-    origin, nu = ball_minimiser(curvature, lowered, np.dot(np.dot(s, X), rotation), noise, radius)
-    z = np.dot(X, np.dot(rotation, origin))
-    gradient = np.dot(np.dot(a * z - s, X), rotation)
-    minimum, size = 0.0, abs(level) if abs(level) < inf else 0.0
-    for k in range(len(z)):
-        bend, tilt = 0.5 * a[k] * z[k] * z[k], s[k] * z[k]
-        minimum += bend - tilt
-        size += bend + abs(tilt)
-    padding = ROUNDING * size
-    room = max(radius * radius - np.sum(origin * origin), 0.0)
 
-    gap = padding + (0.5 * nu * room if nu > 0.0 else 0.0)
-    for i in range(len(origin)):
-        c = abs(gradient[i] + nu * origin[i])
-        if lowered[i] + nu > 0.0:
-            gap += min(0.5 * c * c / (lowered[i] + nu), 2 * radius * c)
-        elif c > noise:
-            gap += 2 * radius * c
+    The centre is solved for twice where that helps: b is rounded like the largest outcome, the gradient like the
+    largest residual, and a step from the first centre with the gradient there takes out what b had lost.
+    """
+    pull = s + a * origins
+    noise = ROUNDING * sqrt(np.sum(pull * pull) * np.sum(X * X))  # rounding error of a coordinate of b
+    origin, nu = ball_minimiser(curvature, lowered, np.dot(np.dot(pull, X), rotation), noise, radius)
+    gradient, minimum, padding, noise = seen_from(X, a, s, origins, rotation, origin, level)
+    gap, room = fall_below(lowered, gradient, origin, nu, radius, noise)
+    if gap > WELL_CENTRED * (level - minimum):
+        step_pull = curvature * origin - gradient
+        better, better_nu = ball_minimiser(curvature, lowered, step_pull, noise, radius)
+        seen = seen_from(X, a, s, origins, rotation, better, level)
+        better_gap, better_room = fall_below(lowered, seen[0], better, better_nu, radius, seen[3])
+        if better_gap < gap:
+            origin, nu, gap, room = better, better_nu, better_gap, better_room
+            gradient, minimum, padding, noise = seen
+    gap += padding
     slack = max(level - minimum, 0.0) if gap < inf else inf  # inf: F falls for ever along a line without ball
 
     outer_slack, outer_room = slack + padding, room + ROUNDING * radius * radius if radius < inf else 0.0
@@ -169,6 +171,56 @@ def phase_one(
     start = max(nu + 2 * outer_slack / (radius * radius), EPS * stiffest)
     cut = Cut(curvature, lowered, gradient, origin, radius, outer_slack, outer_room, slack, room, start)
     return cut, minimum, minimum - gap
+
+
+@njit(cache=True, error_model="numpy")
+def seen_from(
+    X: Array, a: Array, s: Array, origins: Array, rotation: Array, origin: Array, level: float
+) -> tuple[Array, float, float, float]:
+    """At a centre: the gradient of F, F, what F's rounding can be worth on C, and the rounding of the gradient.
+
+    What is computed is a neighbour of F, with every z_k off by some delta_k <= eps |x_k| |theta| or so. On C, where
+    sum_k phi_k'^2 / (2 a_k) = F - sum_k min phi_k is at most level - sum_k min phi_k, the two differ by no more than
+    sum_k |phi_k'| delta_k + a_k delta_k^2 / 2, and the first sum is at most the square root of 2 (level - sum_k
+    min phi_k) sum_k a_k delta_k^2.
+    """
+    K, d = X.shape
+    steps = np.dot(X, np.dot(rotation, origin)) - origins
+    slopes = a * steps - s
+    gradient = np.dot(np.dot(slopes, X), rotation)
+    unit = (8 + d) * EPS * sqrt(np.sum(origin * origin))
+    minimum, spread, squared_length = 0.0, 0.0, 0.0
+    size = highest = abs(level) if abs(level) < inf else 0.0
+    for k in range(K):
+        bend, tilt, square = 0.5 * a[k] * steps[k] * steps[k], s[k] * steps[k], 0.0
+        for j in range(d):
+            square += X[k, j] * X[k, j]
+        squared_length += square
+        minimum += bend - tilt
+        size += bend + abs(tilt)
+        spread += a[k] * square
+        if a[k] > 0.0:
+            highest += 0.5 * s[k] * s[k] / a[k]
+    spread *= unit * unit
+    padding = ROUNDING * size + sqrt(2 * highest * spread) + 0.5 * spread
+    noise = ROUNDING * sqrt((np.sum(slopes * slopes) + np.sum(s * s)) * squared_length)
+    return gradient, minimum, padding, noise
+
+
+@njit(cache=True, error_model="numpy")
+def fall_below(
+    lowered: Array, gradient: Array, origin: Array, nu: float, radius: float, noise: float
+) -> tuple[float, float]:
+    """How much lower than at the centre F can be on the ball, and the room B^2 - |theta_c|^2."""
+    room = max(radius * radius - np.sum(origin * origin), 0.0)
+    gap = 0.5 * nu * room if nu > 0.0 else 0.0
+    for i in range(len(origin)):
+        c = abs(gradient[i] + nu * origin[i])
+        if lowered[i] + nu > 0.0:
+            gap += min(0.5 * c * c / (lowered[i] + nu), 2 * radius * c)
+        elif c > noise:
+            gap += 2 * radius * c
+    return gap, room
 
 
 @njit(cache=True, error_model="numpy")
@@ -213,8 +265,10 @@ def ball_minimiser(h: Array, lowered: Array, b: Array, noise: float, radius: flo
 
 
 @njit(cache=True, error_model="numpy")
-def seen_by_hessian(X: Array, a: Array, s: Array, level: float, radius: float) -> tuple[Array, Cut, float, float]:
+def seen_by_hessian(
+    X: Array, a: Array, s: Array, origins: Array, level: float, radius: float
+) -> tuple[Array, Cut, float, float]:
     """Eigenvectors of H, and ``phase_one`` in their basis."""
     curvature, lowered, rotation = spectrum_of_hessian(X, a)
-    cut, minimum, bound = phase_one(X, a, s, rotation, curvature, lowered, level, radius)
+    cut, minimum, bound = phase_one(X, a, s, origins, rotation, curvature, lowered, level, radius)
     return rotation, cut, minimum, bound

@@ -82,7 +82,7 @@ class Prepared:
             return (unit * self.radius if self.radius < math.inf else 0.0 * unit), np.full(len(unit), self.radius)
         if self.basis is None:
             delta, upper = self.body.maximise(unit, tolerance)
-            return self.centre + delta, np.minimum(unit @ self.centre + upper, self.radius)
+            return self.centre + delta, self._outer(unit, upper)
         inside = unit @ self.basis
         outside = unit - inside @ self.basis.T
         outside -= (outside @ self.basis) @ self.basis.T  # once more: orthogonal to full precision
@@ -97,7 +97,12 @@ class Prepared:
             outside /= np.where(flat > 0.0, flat, math.inf)[:, None]
             delta, upper = self.body.maximise(np.column_stack([inside, flat]), tolerance)
             points = self.centre + delta[:, :-1] @ self.basis.T + delta[:, -1:] * outside
-        return points, np.minimum(unit @ self.centre + upper, self.radius)
+        return points, self._outer(unit, upper)
+
+    def _outer(self, unit: Array, upper: Array) -> Array:
+        """Bounds measured from zero, rounding included, from those measured from the centre."""
+        rounding = 8 * EPS * float(np.linalg.norm(self.centre))
+        return np.minimum(unit @ self.centre + upper + rounding, self.radius)
 
 
 def prepare(level_set: LevelSet) -> Prepared:
@@ -109,7 +114,7 @@ def prepare(level_set: LevelSet) -> Prepared:
     X = np.ascontiguousarray(X, dtype=np.float64)
     if isinstance(terms, CurveTerms):
         used = (terms.a != 0.0) | (terms.s != 0.0)
-        X, terms = X[used], CurveTerms(terms.curve, terms.a[used].astype(float), terms.s[used].astype(float))
+        X, terms = X[used], terms.at(used)
     if len(X) == 0 or level == math.inf:
         bound = 0.0 if len(X) == 0 else -math.inf
         return Prepared("empty" if bound > level else "regular", np.zeros(d), bound, radius, None, None)

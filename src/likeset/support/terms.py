@@ -7,7 +7,7 @@ covariate,
 
 Three shapes of phi_k cover every family:
 
-* :class:`CurveTerms`      phi_k(z) = a_k A(z) - s_k z,  A one of z^2/2, e^z, log(1 + e^z)
+* :class:`CurveTerms`      phi_k(z) = a_k A(z) - s_k z,  A one of z^2/2, e^z, log(1 + e^z), or the same from a reference
   (all exponential families: cost does not grow with the number of observations);
 * :class:`PointTerms`      phi_k(z) = sum_i u_ki |y_ki - z|   (Laplace noise);
 * :class:`CallableTerms`   phi_k given by a user's vectorised function.
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +39,32 @@ class Curve(IntEnum):
 
 @dataclass(frozen=True)
 class CurveTerms:
-    """phi_k(z) = a_k A(z) - s_k z with one curve A for all k; a_k >= 0."""
+    """phi_k(z) = a_k A(z) - s_k z with one curve A for all k; a_k >= 0.
+
+    With ``origins`` o_k, a reference for every term (not for SOFTPLUS), the same counted from there:
+
+        phi_k(z) = a_k [A(z) - A(o_k) - A'(o_k) (z - o_k)] - s_k (z - o_k),
+
+    s_k being minus the slope at o_k. Near o_k no large numbers cancel.
+    """
 
     curve: Curve
     a: Array
     s: Array
+    origins: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.origins is not None and (self.curve == Curve.SOFTPLUS or self.origins.shape != self.a.shape):
+            raise ValueError(f"origins {self.origins!r} do not fit {len(self.a)} terms of {self.curve!r}")
+
+    def scaled(self, weights: Array) -> CurveTerms:
+        """The terms weights_k phi_k."""
+        return CurveTerms(self.curve, weights * self.a, weights * self.s, self.origins)
+
+    def at(self, chosen: NDArray[Any]) -> CurveTerms:
+        """Some of the terms, by number or by mask."""
+        origins = None if self.origins is None else self.origins[chosen]
+        return CurveTerms(self.curve, self.a[chosen], self.s[chosen], origins)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likeset.support.curves import evaluate_terms
+from likeset.support.curves import evaluate_terms, term_sizes
 from likeset.support.evaluate import log_sum_exp
 from likeset.support.newton import Evaluation, minimise_convex, minimise_over_ball
 from likeset.support.phase_one import EPS
@@ -68,7 +68,8 @@ class Prepared:
                 starts = np.where(known, (near[moving] - self.centre) @ self.axes, 0.0)
             delta, bounds = maximise_directions(self.body, turned, self.curvatures, self.spring, starts, tolerance)
             points[moving] += delta @ self.axes.T
-            upper[moving] = length[moving] * np.minimum(unit @ self.centre + bounds, self.body.radius)
+            reached = unit @ self.centre + bounds + 8 * EPS * float(np.linalg.norm(self.centre))
+            upper[moving] = length[moving] * np.minimum(reached, self.body.radius)
         values = np.einsum("ij,ij->i", A, points)
         return Solution(values, points, np.maximum(upper, values))
 
@@ -109,13 +110,31 @@ def prepare(target: WindowedSet) -> Prepared:
 
 def phi_and_error(target: WindowedSet, theta: Array) -> tuple[float, float]:
     """Phi(theta), and the rounding error to allow for in comparing it with the level."""
+    terms, gains, windows = target.terms, target.gains, target.windows
+    assert isinstance(terms, CurveTerms)
     z = target.X @ theta
-    heights = evaluate_terms(target.terms, z)[0]  # type: ignore[arg-type]
-    size = np.abs(heights) + np.abs(target.gains)
-    if isinstance(target.terms, CurveTerms):
-        size = size + 2.0 * np.abs(target.terms.s * z)
-    exponents, sizes = window_exponents(target.windows, np.stack([target.gains + heights, size]))
-    return float(log_sum_exp(exponents)), 64 * EPS * (float(sizes.max(initial=0.0)) + abs(target.level) + 1.0)
+    heights, slopes, _ = evaluate_terms(terms, z)
+    # Every z_b may be off by this much.
+    off = (8 + len(theta)) * EPS * np.sqrt(np.einsum("ij,ij->i", target.X, target.X)) * float(np.linalg.norm(theta))
+    size = term_sizes(terms, z) + np.abs(gains)
+    exponents, sizes = window_exponents(windows, np.stack([gains + heights, size]))
+    err = 64 * EPS * (float(sizes.max(initial=0.0)) + abs(target.level) + 1.0)
+    return float(log_sum_exp(exponents)), err + _error_of_positions(target, terms, slopes, off)
+
+
+def _error_of_positions(target: WindowedSet, terms: CurveTerms, slopes: Array, off: Array) -> float:
+    """What errors of the z_b, ``off``, are worth in M_k on C, for the worst k.
+
+    Of quadratic terms we know the slopes on all of C, as in :func:`likeset.support.quadratic.seen_from`: the sum of
+    phi_b'^2 / (2 a_b) is the height of M_k above the minima of its terms, and M_k <= level - log pi_k.
+    """
+    lone = target.windows.log_shares
+    if terms.curve != Curve.QUADRATIC:
+        return float(np.max(window_exponents(target.windows, np.abs(slopes) * off) - lone, initial=0.0))
+    lowest = target.gains - 0.5 * np.divide(terms.s**2, terms.a, out=np.zeros_like(terms.s), where=terms.a > 0)
+    floor, spread = window_exponents(target.windows, np.stack([lowest, terms.a * off**2]))
+    spread -= lone
+    return float(np.max(np.sqrt(2.0 * np.maximum(target.level - floor, 0.0) * spread) + 0.5 * spread, initial=0.0))
 
 
 def evaluate(target: WindowedSet, theta: Array) -> Evaluation:
