@@ -76,15 +76,15 @@ class EvidenceSums:
         """Merge one observation; return the part of its weighted log-density that is free of z: w log p(y | o)."""
         while index >= len(self.origins):
             self.origins = np.concatenate([self.origins, np.zeros_like(self.origins)])
-        if not self.family.referenced:
-            a, s, c = self.family.statistics(y)
-        else:
+        if self.family.referenced:
             if index >= len(self.a.total) or self.a.total[index] == 0.0:  # nothing was counted from another one
                 self.origins[index] = self.family.reference(y)
             a, s, c = self.family.statistics_from(y, float(self.origins[index]))
-        self.a.add(index, weight * float(a))
-        self.s.add(index, weight * float(s))
-        return weight * float(c)
+        else:
+            a, s, c = map(float, self.family.statistics(y))
+        self.a.add(index, weight * a)
+        self.s.add(index, weight * s)
+        return weight * c
 
     def terms(self, count: int) -> CurveTerms:
         """phi_1, ..., phi_count as they are now."""

@@ -363,9 +363,8 @@ class LikelihoodSet:
         if self._windows is None:
             level = self._level + 2 * np.finfo(np.float64).eps * float(np.abs(self._gains).sum())  # each was rounded
             return support.prepare(LevelSet(coordinates, self._terms, level, self.space.bound))
-        level = -log(self.alpha)
         return support.prepare_windows(
-            WindowedSet(coordinates, self._terms, self._gains, self._windows, level, self.space.bound)
+            WindowedSet(coordinates, self._terms, self._gains, self._windows, -log(self.alpha), self.space.bound)
         )
 
     def _with_weights(self, covariate_weights: Any, level: float | None) -> LikelihoodSet:
