@@ -31,25 +31,23 @@ class CompensatedSums:
     """
 
     def __init__(self) -> None:
-        self.total = np.zeros(8)
-        self.rest = np.zeros(8)
+        self.total, self.rest = np.zeros(8), np.zeros(8)
+        self.rounded = np.zeros(8)
 
     def add(self, index: int, x: float) -> None:
         """Add x to one sum; -inf stays."""
         while index >= len(self.total):
-            self.total = np.concatenate([self.total, np.zeros_like(self.total)])
-            self.rest = np.concatenate([self.rest, np.zeros_like(self.rest)])
+            self.total, self.rest, self.rounded = map(_doubled, (self.total, self.rest, self.rounded))
         old = float(self.total[index])
         new = old + x
-        self.total[index] = new
+        rest = 0.0
         if new - new == 0.0:  # finite
-            self.rest[index] += (old - new) + x if abs(old) >= abs(x) else (x - new) + old
-        else:
-            self.rest[index] = 0.0
+            rest = float(self.rest[index]) + ((old - new) + x if abs(old) >= abs(x) else (x - new) + old)
+        self.total[index], self.rest[index], self.rounded[index] = new, rest, new + rest
 
     def values(self, count: int) -> Array:
-        """The first ``count`` sums, rounded once."""
-        return self.total[:count] + self.rest[:count]
+        """The first ``count`` sums, rounded once; a view, do not write."""
+        return self.rounded[:count]
 
     def state(self, name: str) -> dict[str, Array]:
         """Both parts, under ``name`` and ``name_rest``."""
@@ -62,6 +60,7 @@ class CompensatedSums:
         if rest.shape != state[name].shape:
             raise ValueError(f"{name}_rest has shape {rest.shape}, not {state[name].shape}")
         self.rest = np.concatenate([rest, np.zeros(8)])
+        self.rounded = self.total + self.rest
 
 
 class EvidenceSums:
@@ -75,7 +74,7 @@ class EvidenceSums:
     def add(self, index: int, y: Array, weight: float) -> float:
         """Merge one observation; return the part of its weighted log-density that is free of z: w log p(y | o)."""
         while index >= len(self.origins):
-            self.origins = np.concatenate([self.origins, np.zeros_like(self.origins)])
+            self.origins = _doubled(self.origins)
         if self.family.referenced:
             if index >= len(self.a.total) or self.a.total[index] == 0.0:  # nothing was counted from another one
                 self.origins[index] = self.family.reference(y)
@@ -87,9 +86,9 @@ class EvidenceSums:
         return weight * c
 
     def terms(self, count: int) -> CurveTerms:
-        """phi_1, ..., phi_count as they are now."""
+        """phi_1, ..., phi_count as they are now; later observations do not change them."""
         origins = self.origins[:count].copy() if self.family.referenced else None
-        return CurveTerms(self.family.curve, self.a.values(count), self.s.values(count), origins)
+        return CurveTerms(self.family.curve, self.a.values(count).copy(), self.s.values(count).copy(), origins)
 
     def state(self) -> dict[str, Array]:
         """Sums and references."""
@@ -100,3 +99,7 @@ class EvidenceSums:
         self.a.restore(state, "a")
         self.s.restore(state, "s")
         self.origins = state["origins"].copy()
+
+
+def _doubled(array: Array) -> Array:
+    return np.concatenate([array, np.zeros_like(array)])

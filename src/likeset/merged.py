@@ -216,8 +216,8 @@ class MergedData:
     def snapshot(self) -> tuple[Array, Terms]:
         """Coordinates and terms that later observations do not change."""
         terms = self.terms()
-        if isinstance(terms, CurveTerms):
-            terms = CurveTerms(terms.curve, terms.a.copy(), terms.s.copy(), terms.origins)
+        if isinstance(self.sums, CurveSums) and isinstance(terms, CurveTerms):  # those are views
+            terms = CurveTerms(terms.curve, terms.a.copy(), terms.s.copy())
         return self.coordinates.copy(), terms
 
     def state(self) -> dict[str, Array]:

@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from likeset.support.eigen import eigen
-from likeset.support.pencil import EPS, MAX_STEPS, ROUNDING, Cut, maximise, outer_bounds
+from likeset.support.pencil import EPS, MAX_STEPS, REORDER, ROUNDING, Cut, maximise, outer_bounds
 from likeset.support.terms import Array, CurveTerms, LevelSet, Solution
 
 EIGEN_ERROR = 16 * EPS  # error of an eigenvalue or singular value relative to the largest
@@ -175,7 +175,7 @@ def phase_one(
     return cut, minimum, minimum - gap
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", fastmath=REORDER)
 def seen_from(
     X: Array, a: Array, s: Array, origins: Array, rotation: Array, origin: Array, level: float
 ) -> tuple[Array, float, float, float]:
