@@ -55,14 +55,13 @@ def cvxpy_maximum(target: WindowedSet, a):
         phi = cp.hstack(losses)
     else:
         atom = {Curve.QUADRATIC: lambda v: cp.square(v) / 2, Curve.EXPONENTIAL: cp.exp, Curve.SOFTPLUS: cp.logistic}
-        a, s = terms.a, terms.s
-        if terms.origins is not None:  # up to a constant, a A(z - o) - s (z - o) with the scale and slope of o
+        scale, score, constant = terms.a, terms.s, 0.0
+        if terms.origins is not None:
             z = z - terms.origins
-            a = a if terms.curve is Curve.QUADRATIC else a * np.exp(terms.origins)
-            s = s if terms.curve is Curve.QUADRATIC else s + a
-        phi = cp.multiply(a, atom[terms.curve](z)) - cp.multiply(s, z)
-        if terms.origins is not None and terms.curve is Curve.EXPONENTIAL:
-            phi = phi - a
+            if terms.curve is Curve.EXPONENTIAL:  # a e^o [e^(z - o) - 1 - (z - o)]
+                scale = constant = terms.a * np.exp(terms.origins)
+                score = terms.s + scale
+        phi = cp.multiply(scale, atom[terms.curve](z)) - cp.multiply(score, z) - constant
     masks = np.zeros((len(target.windows.log_shares), len(target.X)))
     masks[target.windows.owners, target.windows.members] = 1.0
     exponents = masks @ (phi + target.gains) + target.windows.log_shares

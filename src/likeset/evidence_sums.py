@@ -32,21 +32,19 @@ class CompensatedSums:
     """
 
     def __init__(self) -> None:
-        self.total = np.zeros(8)
-        self.rest = np.zeros(8)
+        self.total, self.rest = np.zeros(8), np.zeros(8)
+        self.rounded = np.zeros(8)
 
     def add(self, index: int, x: float) -> None:
         """Add x to one sum; -inf stays."""
         while index >= len(self.total):
-            self.total = np.concatenate([self.total, np.zeros_like(self.total)])
-            self.rest = np.concatenate([self.rest, np.zeros_like(self.rest)])
+            self.total, self.rest, self.rounded = map(_doubled, (self.total, self.rest, self.rounded))
         old = float(self.total[index])
         new = old + x
-        self.total[index] = new
+        rest = 0.0
         if new - new == 0.0:  # finite
-            self.rest[index] += (old - new) + x if abs(old) >= abs(x) else (x - new) + old
-        else:
-            self.rest[index] = 0.0
+            rest = float(self.rest[index]) + ((old - new) + x if abs(old) >= abs(x) else (x - new) + old)
+        self.total[index], self.rest[index], self.rounded[index] = new, rest, new + rest
 
     def remember(self, undo: Undo, index: int) -> None:
         """Before ``add`` to one sum: keep its two parts."""
@@ -57,8 +55,8 @@ class CompensatedSums:
             undo.keep_entry(self.rest, index)
 
     def values(self, count: int) -> Array:
-        """The first ``count`` sums, rounded once."""
-        return self.total[:count] + self.rest[:count]
+        """The first ``count`` sums, rounded once; a view, do not write."""
+        return self.rounded[:count]
 
     def state(self, name: str) -> dict[str, Array]:
         """Both parts, under ``name`` and ``name_rest``."""
@@ -71,6 +69,7 @@ class CompensatedSums:
         if rest.shape != state[name].shape:
             raise ValueError(f"{name}_rest has shape {rest.shape}, not {state[name].shape}")
         self.rest = np.concatenate([rest, np.zeros(8)])
+        self.rounded = self.total + self.rest
 
 
 class EvidenceSums:
@@ -92,21 +91,21 @@ class EvidenceSums:
     def add(self, index: int, y: Array, weight: float) -> float:
         """Merge one observation; return the part of its weighted log-density that is free of z: w log p(y | o)."""
         while index >= len(self.origins):
-            self.origins = np.concatenate([self.origins, np.zeros_like(self.origins)])
-        if not self.family.referenced:
-            a, s, c = self.family.statistics(y)
-        else:
+            self.origins = _doubled(self.origins)
+        if self.family.referenced:
             if index >= len(self.a.total) or self.a.total[index] == 0.0:  # nothing was counted from another one
                 self.origins[index] = self.family.reference(y)
             a, s, c = self.family.statistics_from(y, float(self.origins[index]))
-        self.a.add(index, weight * float(a))
-        self.s.add(index, weight * float(s))
-        return weight * float(c)
+        else:
+            a, s, c = map(float, self.family.statistics(y))
+        self.a.add(index, weight * a)
+        self.s.add(index, weight * s)
+        return weight * c
 
     def terms(self, count: int) -> CurveTerms:
-        """phi_1, ..., phi_count as they are now."""
+        """phi_1, ..., phi_count as they are now; later observations do not change them."""
         origins = self.origins[:count].copy() if self.family.referenced else None
-        return CurveTerms(self.family.curve, self.a.values(count), self.s.values(count), origins)
+        return CurveTerms(self.family.curve, self.a.values(count).copy(), self.s.values(count).copy(), origins)
 
     def state(self) -> dict[str, Array]:
         """Sums and references."""
@@ -117,3 +116,7 @@ class EvidenceSums:
         self.a.restore(state, "a")
         self.s.restore(state, "s")
         self.origins = state["origins"].copy()
+
+
+def _doubled(array: Array) -> Array:
+    return np.concatenate([array, np.zeros_like(array)])

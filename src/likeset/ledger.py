@@ -72,7 +72,7 @@ class Ledger:
 
     @property
     def gains(self) -> Array:
-        """gain_k of every distinct covariate."""
+        """gain_k of every distinct covariate; a view, do not write."""
         return self._gains.values(self.merged.count)
 
     def number(self, x: Array) -> int | None:

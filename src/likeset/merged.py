@@ -275,8 +275,8 @@ class MergedData:
     def snapshot(self) -> Terms:
         """Terms that later observations do not change."""
         terms = self.terms()
-        if isinstance(terms, CurveTerms):
-            terms = CurveTerms(terms.curve, terms.a.copy(), terms.s.copy(), terms.origins)
+        if isinstance(self.sums, CurveSums) and isinstance(terms, CurveTerms):  # those are views
+            terms = CurveTerms(terms.curve, terms.a.copy(), terms.s.copy())
         return terms
 
     def state(self) -> dict[str, Array]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import fsum, inf, log
+from math import inf, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from likeset.support.terms import Array, CurveTerms, LevelSet, Solution, StartsN
 from likeset.support.threads import SingleThreadedBlas
 from likeset.support.window_table import window_exponents
 
-_ROUNDING = 64 * np.finfo(np.float64).eps
+_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 _GRADIENT_STEP = 1e-5
 
 
@@ -83,7 +83,7 @@ class LikelihoodSet:
         self._seen = seen
         self._coordinates = with_columns(seen.coordinates, basis.dimension)
         self._windows = None if windows is None else _audible(windows, gains)
-        self._level = -log(alpha) - fsum(gains)
+        self._level = -log(alpha) - float(gains.sum())
 
     def __repr__(self) -> str:
         return f"<LikelihoodSet: alpha={self.alpha:g}, {self.n_observations} observations, {self.space!r}>"
@@ -390,8 +390,10 @@ class LikelihoodSet:
                 "declared so; contains() and log_ratio() work for any family."
             )
         if self._windows is None:
-            level = self._level + 2 * np.finfo(np.float64).eps * float(np.abs(self._gains).sum())  # each was rounded
-            return support.prepare(LevelSet(coordinates, self._terms, level + self.charge, self.space.bound))
+            # The sum of the gains was rounded; the sum of their sizes is at most this root.
+            rounding = _ROUNDING * sqrt(len(self._gains) * float(self._gains.dot(self._gains)))
+            level = self._level + rounding + self.charge
+            return support.prepare(LevelSet(coordinates, self._terms, level, self.space.bound))
         level = -log(self.alpha) + self.charge
         return support.prepare_windows(
             WindowedSet(coordinates, self._terms, self._gains, self._windows, level, self.space.bound)
@@ -433,7 +435,7 @@ class _Reweighted(LikelihoodSet):
             parent.space, parent._basis, parent._seen, terms, gains, parent.alpha, parent._convex,
             parent.n_observations,
         )  # fmt: skip
-        self._level = level - fsum(gains)
+        self._level = level - float(gains.sum())
 
 
 def _audible(windows: WindowTable, gains: Array) -> WindowTable:

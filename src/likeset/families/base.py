@@ -115,7 +115,10 @@ class CurveFamily(Family):
         raise NotImplementedError  # if ``referenced``
 
     def statistics_from(self, y: Array, origin: float) -> tuple[float, float, float]:
-        """(a, s, c) of one observation with -log p(y | z) = a [A(z) - A(o) - A'(o) (z - o)] - s (z - o) - c, without cancellation."""
+        """(a, s, c) of one observation, -log p(y | z) = a [A(z) - A(o) - A'(o) (z - o)] - s (z - o) - c.
+
+        c is log p(y | o), and like s to be computed from y and o without cancellation.
+        """
         raise NotImplementedError  # if ``referenced``
 
     def log_density(self, y: Array, z: Array) -> Array:

@@ -49,14 +49,16 @@ class Fixed:
         """A forecaster for this family."""
         if self.function is not None:
             return FixedForecaster(family, self.function)
-        values = isinstance(space, FunctionSpace)
+        function: Callable[[Array], float] = self._linear
+        if isinstance(space, FunctionSpace):
+            function = ValuesOnDomain(space, self.theta)
         if isinstance(space, FunctionSpace) and space.domain is None:
             raise InvalidArgumentError(
                 "theta", self.theta, f"says nothing about functions in {space!r}, which has no domain",
                 "pass the function itself, Fixed(lambda x: ...), or give RKHS(..., domain=points)",
             )  # fmt: skip
         space.start().norms(self.theta)  # raises if theta does not fit the space
-        return FixedForecaster(family, ValuesOnDomain(space, self.theta) if values else self._linear)
+        return FixedForecaster(family, function)
 
     def _linear(self, x: Array) -> float:
         return float(x @ self.theta)

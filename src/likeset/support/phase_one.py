@@ -4,9 +4,9 @@ Newton's method over the ball (:mod:`~likeset.support.newton`) stops when F(thet
 its lower bound of min F is above the level: empty. A centre must keep away from *both* constraints; a minimiser at
 or near the sphere moves inwards (:func:`move_inwards`).
 
-*The safe side.* F is known to err = 64 eps (sum_k |phi_k| + |level|), and what the rounding of z adds. The level and the radius are raised by that much,
-so an answer may be too large by rounding, but not too small. If level - F(theta_c) <= err the set is a single point,
-as far as can be known.
+*The safe side.* F is known to err = 64 eps (sum_k |phi_k| + |level|), and what the rounding of z adds. The level and
+the radius are raised by that much, so an answer may be too large by rounding, but not too small. If level - F(theta_c)
+<= err the set is a single point, as far as can be known.
 """
 
 from __future__ import annotations

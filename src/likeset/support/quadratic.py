@@ -6,7 +6,9 @@ Terms phi_k(z) = a_k (z - o_k)^2 / 2 - s_k (z - o_k) add up to a quadratic, so t
     H = sum_k a_k x_k x_k',   b = sum_k (s_k + a_k o_k) x_k.
 
 Where means are large beside the noise b and the constant are huge and F is not: they serve to find the centre, and
-all that is said about F comes from the z_k - o_k there. Once per set: eigenvectors of H, in which H = diag(h), and the minimiser of F over the ball, exact by the
+all that is said about F comes from the z_k - o_k there.
+
+Once per set: eigenvectors of H, in which H = diag(h), and the minimiser of F over the ball, exact by the
 secular equation, as the centre. Per direction: :mod:`likeset.support.pencil`.
 """
 
@@ -19,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from likeset.support.eigen import eigen
-from likeset.support.pencil import EPS, MAX_STEPS, ROUNDING, Cut, maximise, outer_bounds
+from likeset.support.pencil import EPS, MAX_STEPS, REORDER, ROUNDING, Cut, maximise, outer_bounds
 from likeset.support.terms import Array, CurveTerms, LevelSet, Solution
 
 EIGEN_ERROR = 16 * EPS  # error of an eigenvalue or singular value relative to the largest
@@ -173,7 +175,7 @@ def phase_one(
     return cut, minimum, minimum - gap
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", fastmath=REORDER)
 def seen_from(
     X: Array, a: Array, s: Array, origins: Array, rotation: Array, origin: Array, level: float
 ) -> tuple[Array, float, float, float]:

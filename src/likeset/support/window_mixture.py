@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from likeset.support.window_sums import Centred, hessian_factor, workspace
 from likeset.support.window_table import covariate_pulls, window_exponents
 
 ROOMY = 1.0  # nats below the level that make the minimiser of all terms a good centre
+DISTANT = 1e-3  # share of the radius up to which a set is small: the ball is replaced by one around the set
 CENTRAL = 0.5  # share of the radius beyond which a centre is drawn towards zero
 
 
@@ -41,6 +43,7 @@ class Prepared:
 
     status: str
     centre: Array
+    radius: float
     minimum_bound: float
     body: Centred
     axes: Array
@@ -69,7 +72,7 @@ class Prepared:
             delta, bounds = maximise_directions(self.body, turned, self.curvatures, self.spring, starts, tolerance)
             points[moving] += delta @ self.axes.T
             reached = unit @ self.centre + bounds + 8 * EPS * float(np.linalg.norm(self.centre))
-            upper[moving] = length[moving] * np.minimum(reached, self.body.radius)
+            upper[moving] = length[moving] * np.minimum(reached, self.radius)
         values = np.einsum("ij,ij->i", A, points)
         return Solution(values, points, np.maximum(upper, values))
 
@@ -98,14 +101,49 @@ def prepare(target: WindowedSet) -> Prepared:
     base = evaluate_terms(unit, -np.abs(z) if terms.curve == Curve.SOFTPLUS else z)[1]
     exponents = window_exponents(target.windows, target.gains + heights)
     log_voices = exponents - log_sum_exp(exponents)
+    ball = _Ball(theta, radius * (1 + 32 * EPS), e2)
+    if terms.curve == Curve.QUADRATIC:
+        reach = _reach(target, exponents, first, second, err)
+        if reach < DISTANT * radius and float(np.linalg.norm(theta)) + reach < radius:
+            ball = _Ball(np.zeros_like(theta), reach, reach**2)
     curvatures, axes = np.linalg.eigh((X.T * second) @ X)
     curvatures, axes = np.maximum(curvatures[::-1], 0.0), np.ascontiguousarray(axes[:, ::-1])
     body = Centred(
         X=X @ axes, curve=int(terms.curve), a=terms.a, z=z, base=base, tilt=first, starts=target.windows.starts,
-        members=target.windows.members, log_voices=log_voices, theta_c=theta @ axes, radius=radius * (1 + 32 * EPS),
-        e=e, e2=e2,
+        members=target.windows.members, log_voices=log_voices, theta_c=ball.centre @ axes, radius=ball.radius,
+        e=e, e2=ball.room,
     )  # fmt: skip
-    return Prepared(status, theta, bound, body, axes, curvatures / max(joint_room, e), 2.0 / e2)
+    outer = radius * (1 + 32 * EPS)
+    return Prepared(status, theta, outer, bound, body, axes, curvatures / max(joint_room, e), 2.0 / ball.room)
+
+
+class _Ball(NamedTuple):
+    """|centre + delta| <= radius, and the room radius^2 - |centre|^2."""
+
+    centre: Array
+    radius: float
+    room: float
+
+
+def _reach(target: WindowedSet, exponents: Array, tilt: Array, second: Array, err: float) -> float:
+    """A bound of |theta - theta_c| over C, for quadratic terms, from their curvature; inf if a direction is left open.
+
+    The certificates know the curvature through one tangent and otherwise the ball: in a ball that is larger by many
+    orders of magnitude the last digits of the tangent would decide. By Jensen's inequality the average of the M_k with
+    weights r = pi / sum pi is at most level - log sum pi, and it is a quadratic of delta: E with gradient g at
+    theta_c and smallest curvature lam gives |delta| <= (|g| + sqrt(|g|^2 + 2 lam E)) / lam.
+    """
+    log_shares = target.windows.log_shares
+    total = float(log_sum_exp(log_shares))
+    voices = np.exp(log_shares - total)
+    pulls = covariate_pulls(target.windows, voices, len(tilt))
+    values = np.linalg.eigvalsh((target.X.T * (pulls * second)) @ target.X)
+    lam = float(values[0]) - 64 * EPS * len(values) * float(values[-1])
+    if not lam > 0.0:
+        return math.inf
+    g = float(np.linalg.norm(target.X.T @ (pulls * tilt)))
+    room = max(target.level - total - float(voices @ (exponents - log_shares)), 0.0) + err
+    return 1.01 * (g + math.sqrt(g * g + 2.0 * lam * room)) / lam
 
 
 def phi_and_error(target: WindowedSet, theta: Array) -> tuple[float, float]:
