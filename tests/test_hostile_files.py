@@ -19,10 +19,7 @@ from make_files import cases, observed, own_pieces
 HERE = Path(__file__).parent
 OLD = HERE / "data" / "0.1.0"
 TRUTH = ("ledger/x", "ledger/y", "ledger/weights", "ledger/log_q")
-SOME = (
-    "linear-Poisson-Mixture", "linear-Laplace-Aggregate", "linear-Gaussian-FTRL", "linear-weights-bound",
-    "linear-own-family", "rkhs-windows-joint",
-)  # fmt: skip
+SOME = ("linear-Poisson-Mixture", "linear-Laplace-Aggregate", "linear-own-family", "rkhs-aggregate-weights")
 EVERY = tuple(cases())
 
 
@@ -89,7 +86,7 @@ def array_mutations(array):
         "wide": np.zeros((0, 10**9)), "transposed": np.ascontiguousarray(array.T), "negative": -array - 1.0,
         "huge": np.full_like(array, 1e300), "large": array * 1e30, "zero": np.zeros_like(array),
         "reversed": array[::-1],
-        "narrow": array[..., :-1], "square": np.zeros((2000, 2000)),
+        "narrow": array[..., :-1], "square": np.zeros((300, 300)),
         "int": array.astype(np.int64, copy=False) if np.isfinite(array).all() else array.astype(np.float32),
         "float32": array.astype(np.float32), "big endian": array.astype(">f8"), "complex": array.astype(complex),
         "columns first": np.asfortranarray(array), "structured": np.zeros(3, dtype=[("a", "f8")]),
@@ -127,7 +124,7 @@ def test_wrong_arrays(name, files, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["linear-Bernoulli-Mixture", "rkhs-poisson-ftrl"])
+@pytest.mark.parametrize("name", ["rkhs-poisson-ftrl"])
 def test_wrong_arrays_in_files_of_version_two(name, tmp_path):
     check_arrays([name], lambda kind: OLD / f"{kind}.likeset", tmp_path)
 

@@ -12,7 +12,8 @@ one such table with the weights of the ratio, each predictor one without weights
 
 from __future__ import annotations
 
-from typing import Protocol
+import copy
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,6 +27,8 @@ from likeset.support.terms import Array, CallableTerms, CurveTerms, IntArray, Po
 
 class Sums(Protocol):
     """Merged observations of numbered covariates."""
+
+    family: Any
 
     def add(self, index: int, y: Array, weight: float) -> float:
         """Merge one observation; return the part of its weighted log-density that is free of z."""
@@ -234,6 +237,11 @@ class MergedData:
             terms = CurveTerms(terms.curve, terms.a.copy(), terms.s.copy())
         return self.coordinates.copy(), terms
 
+    def copy(self) -> MergedData:
+        """The same data, to be added to independently."""
+        family = self.sums.family
+        return copy.deepcopy(self, {id(family): family})
+
     def state(self) -> dict[str, Array]:
         """Everything needed to continue bit for bit."""
         return {"coordinates": self.coordinates, **self.sums.state()}
@@ -243,10 +251,6 @@ class MergedData:
         rows = expect_array(state, "coordinates", (None, None))
         self.sums.restore(state, len(rows))
         self._rows, self.count = rows if len(rows) else np.zeros((8, 0)), len(rows)
-
-    def fits(self, count: int, dimension: int) -> bool:
-        """Whether there are so many distinct covariates of this dimension."""
-        return self.count == count and self.dimension == dimension
 
 
 def with_columns(rows: Array, columns: int) -> Array:

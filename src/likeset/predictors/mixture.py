@@ -20,6 +20,7 @@ from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, CurveFamily, Family
 from likeset.families.gaussian import Gaussian
 from likeset.families.laplace import Laplace
+from likeset.merged import MergedData
 from likeset.predictors.base import updated_shares
 from likeset.predictors.posterior import ExactPosterior, FittedPosterior, GenericPosterior, LaplacePosterior
 from likeset.predictors.predictive import Predictive, predictive
@@ -117,6 +118,6 @@ class MixtureForecaster:
         self.log_shares = expect_log_shares(state, "log_shares", len(self.log_shares))
         self.posterior.restore(state)
 
-    def fits(self, count: int, dimension: int) -> bool:
-        """Whether the beliefs are those of so many distinct covariates and dimensions."""
-        return self.posterior.fits(count, dimension)
+    def resume(self, data: MergedData) -> None:
+        """After ``restore``: take a copy of the data; ValueError if the beliefs are not theirs."""
+        self.posterior.resume(data)
