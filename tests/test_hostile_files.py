@@ -19,7 +19,7 @@ from make_files import cases, observed, own_pieces
 HERE = Path(__file__).parent
 OLD = HERE / "data" / "0.1.0"
 TRUTH = ("ledger/x", "ledger/y", "ledger/weights", "ledger/log_q")
-SOME = ("linear-Poisson-Mixture", "linear-Laplace-Aggregate", "rkhs-aggregate-weights")
+SOME = ("linear-Poisson-Mixture", "rkhs-aggregate-weights")
 EVERY = tuple(cases())
 
 
