@@ -75,8 +75,7 @@ def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], lim
     width = sum(beliefs_of(sequence.predictor) for piece in pieces if piece is running.forecaster) + 1
     windows = 0 if running.membership is None else len(running.membership.log_shares)
     steps = [_step(piece, running.forecaster) for piece in pieces]
-    weighted = not bool((rows.weights == 1.0).all())
-    plain = MergedData(sequence.family) if weighted else ledger.merged
+    plain = MergedData(sequence.family)
     for x, y, weight, log_q in zip(rows.x, rows.y, rows.weights, rows.log_q, strict=True):
         basis, phi = ledger.embed(running.basis, x)
         d = basis.dimension
@@ -86,8 +85,7 @@ def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], lim
             running.membership = running.membership.including(x)
         running.basis = basis
         ledger.append(phi, y, float(weight), float(log_q))
-        if weighted:
-            plain.add(phi, y)
+        plain.add(phi, y)
         for step in steps:
             step(phi, y)
     sequence._set = None
