@@ -252,6 +252,10 @@ class MergedData:
         self.sums.restore(state, len(rows))
         self._rows, self.count = rows if len(rows) else np.zeros((8, 0)), len(rows)
 
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether there are so many distinct covariates of this dimension."""
+        return self.count == count and self.dimension == dimension
+
 
 def with_columns(rows: Array, columns: int) -> Array:
     """Rows padded with zeros to a number of columns: old coordinates in a basis that has grown."""

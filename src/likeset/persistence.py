@@ -189,6 +189,8 @@ def _restored(piece: Any, state: dict[str, Array], data: MergedData, built_in: b
     try:
         with np.errstate(all="ignore"):
             piece.restore(state)
+            if hasattr(piece, "fits") and not piece.fits(data.count, data.dimension):
+                raise ValueError(f"it is not that of {data.count} covariates in {data.dimension} dimensions")
             if hasattr(piece, "resume"):
                 piece.resume(data)
         return True

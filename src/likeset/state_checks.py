@@ -57,12 +57,6 @@ def expect_counts(state: Mapping[str, Array], name: str, shape: tuple[int | None
     return array
 
 
-def expect_size(name: str, size: int, dimension: int) -> None:
-    """ValueError unless a restored array is on the whole span."""
-    if size != dimension:
-        raise ValueError(f"{name} has {size} coordinates, not {dimension}")
-
-
 def expect_log_shares(state: Mapping[str, Array], name: str, count: int) -> Array:
     """Logarithms of ``count`` shares that add up to one: a sum above one would be no density."""
     shares = expect_shape(state, name, (count,))

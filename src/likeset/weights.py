@@ -13,9 +13,8 @@ import numpy as np
 from likeset.arguments import positive
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family
-from likeset.merged import MergedData
 from likeset.spaces.base import Embedded, Space
-from likeset.state_checks import expect_inverse, expect_size
+from likeset.state_checks import expect_inverse
 
 
 @runtime_checkable
@@ -145,9 +144,9 @@ class BiasWeigher:
         """The inverse of ``state``."""
         self.inverse = expect_inverse(state, "inverse")
 
-    def resume(self, data: MergedData) -> None:
-        """After ``restore``: ValueError unless the state is that of the span of these data."""
-        expect_size("inverse", len(self.inverse), data.dimension)
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether the state is that of a span of this dimension."""
+        return len(self.inverse) == dimension
 
     def _squared_bias(self, x: Array) -> float:
         if self.estimate == "projection":

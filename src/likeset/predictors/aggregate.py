@@ -86,8 +86,12 @@ class AggregateForecaster:
             own = {key[len(prefix) :]: value for key, value in state.items() if key.startswith(prefix)}
             member.restore(own)  # type: ignore[attr-defined]
 
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether every member's state is that of so many covariates and dimensions, as far as members can tell."""
+        return all(m.fits(count, dimension) for m in self.members if hasattr(m, "fits"))
+
     def resume(self, data: MergedData) -> None:
-        """After ``restore``: what the members need of the data."""
+        """After ``restore``: members take a copy of the ledger's data."""
         for member in self.members:
             if hasattr(member, "resume"):
                 member.resume(data)

@@ -83,6 +83,10 @@ class PlugInForecaster:
         """The inverse of ``state``."""
         self.fit.restore(state)
 
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether the fit is that of so many distinct covariates and dimensions."""
+        return self.fit.fits(count, dimension)
+
     def resume(self, data: MergedData) -> None:
-        """After ``restore``: take a copy of the data; ValueError if the fit is not theirs."""
+        """After ``restore``: take a copy of the ledger's data."""
         self.fit.resume(data)

@@ -118,6 +118,10 @@ class MixtureForecaster:
         self.log_shares = expect_log_shares(state, "log_shares", len(self.log_shares))
         self.posterior.restore(state)
 
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether the beliefs are those of so many distinct covariates and dimensions."""
+        return self.posterior.fits(count, dimension)
+
     def resume(self, data: MergedData) -> None:
-        """After ``restore``: take a copy of the data; ValueError if the beliefs are not theirs."""
+        """After ``restore``: take a copy of the ledger's data."""
         self.posterior.resume(data)

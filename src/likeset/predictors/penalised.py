@@ -24,7 +24,7 @@ from numba import njit
 from likeset.families.base import CurveFamily
 from likeset.merged import CurveSums, MergedData, with_columns
 from likeset.spaces.base import Embedded
-from likeset.state_checks import expect_array, expect_number, expect_size
+from likeset.state_checks import expect_array, expect_number
 from likeset.support.curves import curve_slopes
 from likeset.support.newton import ball_step, minimise_over_ball, newton_ball
 from likeset.support.terms import Array, CallableTerms, PointTerms
@@ -187,9 +187,12 @@ class CurveFit:
         self.g, self.H = expect_array(state, "g", (d,)), expect_array(state, "H", (d, d))
         self.longest = expect_number(state, "longest")
 
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether data and expansion are those of so many distinct covariates and dimensions."""
+        return self.data.fits(count, dimension) and len(self.anchor) == dimension
+
     def resume(self, data: MergedData) -> None:
-        """Take a copy of the ledger's data; ValueError unless the expansion is on their span."""
-        expect_size("anchor", len(self.anchor), data.dimension)
+        """After ``restore``: take a copy of the ledger's data."""
         self.data = data.copy()
         assert isinstance(self.data.sums, CurveSums)
         self.sums = self.data.sums
@@ -237,7 +240,10 @@ class DirectFit:
         self.theta = expect_array(state, "theta", (None,))
         self.stale = bool(expect_number(state, "stale"))
 
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether data and estimate are those of so many distinct covariates and dimensions."""
+        return self.data.fits(count, dimension) and len(self.theta) == dimension
+
     def resume(self, data: MergedData) -> None:
-        """Take a copy of the ledger's data; ValueError unless the estimate is on their span."""
-        expect_size("theta", len(self.theta), data.dimension)
+        """After ``restore``: take a copy of the ledger's data."""
         self.data = data.copy()

@@ -22,7 +22,7 @@ from likeset.families.gaussian import Gaussian
 from likeset.merged import MergedData
 from likeset.predictors.penalised import expand
 from likeset.spaces.base import Embedded
-from likeset.state_checks import expect_array, expect_factors, expect_number, expect_size
+from likeset.state_checks import expect_array, expect_factors, expect_number
 from likeset.support.curves import curve_slopes
 from likeset.support.newton import (
     cholesky_shifted,
@@ -174,10 +174,12 @@ class ExactPosterior:
         self.beliefs.restore(state)
         self.moment = expect_array(state, "moment", (None,))
 
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether beliefs and moment are those of a span of this dimension."""
+        return self.beliefs.means.shape[1] == dimension == len(self.moment)
+
     def resume(self, data: MergedData) -> None:
-        """ValueError unless beliefs and moment are on the span of the data."""
-        expect_size("means", self.beliefs.means.shape[1], data.dimension)
-        expect_size("moment", len(self.moment), data.dimension)
+        """Exact beliefs need no data."""
 
 
 class FittedPosterior:
@@ -216,9 +218,12 @@ class FittedPosterior:
         self.beliefs.restore(state)
         self.unfitted = int(expect_number(state, "unfitted"))
 
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether data and beliefs are those of so many distinct covariates and dimensions."""
+        return self.data.fits(count, dimension) and self.beliefs.means.shape[1] == dimension
+
     def resume(self, data: MergedData) -> None:
-        """Take a copy of the ledger's data; ValueError unless the beliefs are on their span."""
-        expect_size("means", self.beliefs.means.shape[1], data.dimension)
+        """After ``restore``: take a copy of the ledger's data."""
         self.data = data.copy()
 
 
