@@ -19,10 +19,7 @@ from make_files import cases, observed, own_pieces
 HERE = Path(__file__).parent
 OLD = HERE / "data" / "0.1.0"
 TRUTH = ("ledger/x", "ledger/y", "ledger/weights", "ledger/log_q")
-SOME = (
-    "linear-Poisson-Mixture", "linear-Laplace-Aggregate", "linear-Gaussian-FTRL", "linear-weights-bound",
-    "linear-own-family", "rkhs-windows-joint",
-)  # fmt: skip
+SOME = ("linear-Poisson-Mixture", "rkhs-aggregate-weights")
 EVERY = tuple(cases())
 
 
@@ -89,7 +86,7 @@ def array_mutations(array):
         "wide": np.zeros((0, 10**9)), "transposed": np.ascontiguousarray(array.T), "negative": -array - 1.0,
         "huge": np.full_like(array, 1e300), "large": array * 1e30, "zero": np.zeros_like(array),
         "reversed": array[::-1],
-        "narrow": array[..., :-1], "square": np.zeros((2000, 2000)),
+        "narrow": array[..., :-1], "square": np.zeros((300, 300)),
         "int": array.astype(np.int64, copy=False) if np.isfinite(array).all() else array.astype(np.float32),
         "float32": array.astype(np.float32), "big endian": array.astype(">f8"), "complex": array.astype(complex),
         "columns first": np.asfortranarray(array), "structured": np.zeros(3, dtype=[("a", "f8")]),
@@ -127,7 +124,7 @@ def test_wrong_arrays(name, files, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["linear-Bernoulli-Mixture", "rkhs-poisson-ftrl"])
+@pytest.mark.parametrize("name", ["rkhs-poisson-ftrl"])
 def test_wrong_arrays_in_files_of_version_two(name, tmp_path):
     check_arrays([name], lambda kind: OLD / f"{kind}.likeset", tmp_path)
 
@@ -200,7 +197,10 @@ WRONG = (KeyError, None, True, False, "x", "inf", "", -1, 0, 0.5, 3, 1e308, 10**
 WRONG += ({"type": "Aggregate", "members": []}, {"own": "Mine"}, {"type": ["Poisson"], "settings": None})
 
 
-@pytest.mark.parametrize("name", ["linear-nested", "linear-masks", "linear-Binomial-Mixture", "rkhs-binomial-vaw"])
+@pytest.mark.parametrize(
+    "name",
+    ["linear-masks", "linear-Binomial-Mixture", *(pytest.param(n, marks=pytest.mark.slow) for n in EVERY)],
+)
 def test_wrong_settings(name, files, tmp_path):
     members = members_of(files(name))
     header = json.loads(members["header.json"])
@@ -290,10 +290,10 @@ def with_header(members, **changes):
 
 
 def test_bombs(files, tmp_path):
-    """Small files that would take gigabytes, minutes or the stack."""
+    """Small files that would take very much memory, minutes or the stack."""
     name = "linear-Poisson-Mixture"
     members = members_of(files(name))
-    n = 60_000_000
+    n = 9_000_000
     many = with_header(members, n_observations=n)
     rows = {f"ledger/{a}.npy": (n, 3) if a == "x" else (n,) for a in ("x", "y", "weights", "log_q")}
     zeros = {member: long_npy(shape) for member, shape in rows.items()}
@@ -308,7 +308,7 @@ def test_bombs(files, tmp_path):
     made = {
         "rows": bomb(tmp_path / "rows", many, zeros),
         "time": bomb(tmp_path / "time", with_header(members, n_observations=3_000_000), millions),
-        "state": bomb(tmp_path / "state", members, {"forecaster/means.npy": long_npy((5, 50_000_000))}),
+        "state": bomb(tmp_path / "state", members, {"forecaster/means.npy": long_npy((5, 8_000_000))}),
         "header": bomb(tmp_path / "header", members, {"header.json": [b" " * (1 << 24)] * 8}),
         "members": written(tmp_path / "members", members | {f"forecaster/{i}.npy": b"" for i in range(30_000)}),
         "deep": written(tmp_path / "deep", with_header(members, predictor=deep)),
@@ -321,7 +321,7 @@ def test_bombs(files, tmp_path):
         "digits": written(tmp_path / "digits", members | {"header.json": b'{"alpha": ' + b"9" * 100_000 + b"}"}),
     }
     for size in (made["rows"], made["state"]):
-        assert size.stat().st_size < 20_000_000  # and gigabytes of contents
+        assert size.stat().st_size < 4_000_000  # and hundreds of megabytes of contents
     said = dict(zip(made, loads([(name, path) for path in made.values()], gigabytes=0.9), strict=True))
     for which, outcome in said.items():
         if which != "precisions":  # a million of them in three dimensions: large, but it can be done

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
 
 import pytest
 
@@ -40,3 +43,39 @@ def test_importing_loads_no_compiler():
     program = "import sys, likeset; print('numba' in sys.modules); likeset.Gaussian; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
+
+
+ROOT = Path(__file__).parent.parent
+LEFT_OUT = {".ci", ".git", ".gitignore", "__pycache__", "likeset.egg-info"}
+
+
+def in_source_distribution(path):
+    """Whether MANIFEST.in takes a file along (by its include and recursive-include lines)."""
+    for line in (ROOT / "MANIFEST.in").read_text().splitlines():
+        command, *words = line.split() or ["#"]
+        if command == "include" and str(path) in words:
+            return True
+        below = command == "recursive-include" and path.parts[0] == words[0]
+        if below and any(fnmatch(path.name, pattern) for pattern in words[1:]):
+            return True
+    return str(path) in ("MANIFEST.in", "pyproject.toml")  # always
+
+
+@pytest.mark.skipif(not (ROOT / "MANIFEST.in").exists(), reason="not run from the sources")
+def test_a_source_distribution_holds_tests_data_and_docs():
+    listed = [
+        p.relative_to(ROOT) for folder in ("src", "tests", "docs", "benchmarks") for p in (ROOT / folder).rglob("*")
+    ]
+    listed += [
+        p.relative_to(ROOT) for p in ROOT.iterdir() if p.suffix in (".md", ".toml") or p.name in ("Makefile", "LICENSE")
+    ]
+    files = [p for p in listed if (ROOT / p).is_file() and not LEFT_OUT & set(p.parts)]
+    assert len(files) > 250
+    assert [str(p) for p in files if not in_source_distribution(p)] == []
+
+
+def test_requirements_are_new_enough_for_the_command_line():
+    """With typer before 0.16 the command line breaks."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    minimum = {r.split(">=")[0]: r.split(">=")[1] for r in project["dependencies"]}
+    assert tuple(map(int, minimum["typer"].split("."))) >= (0, 16)

@@ -13,9 +13,10 @@ more careful sums (:mod:`likeset.evidence_sums`).
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from likeset.undo import Undo
 
 class Sums(Protocol):
     """Merged observations of numbered covariates."""
+
+    family: Any
 
     def remember(self, undo: Undo, index: int) -> None:
         """Before ``add`` to covariate ``index``: keep what it will change."""
@@ -278,6 +281,11 @@ class MergedData:
         if isinstance(self.sums, CurveSums) and isinstance(terms, CurveTerms):  # those are views
             terms = CurveTerms(terms.curve, terms.a.copy(), terms.s.copy())
         return terms
+
+    def copy(self) -> MergedData:
+        """The same data, to be added to independently."""
+        family = self.sums.family
+        return copy.deepcopy(self, {id(family): family})
 
     def state(self) -> dict[str, Array]:
         """Everything needed to continue bit for bit."""

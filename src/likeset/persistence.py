@@ -25,6 +25,7 @@ from likeset.archive import Archive, header_bytes, write_archive
 from likeset.atomic_file import replace_file
 from likeset.descriptions import MAX_PIECES, count_of, describe, piece_from
 from likeset.errors import FileFormatError, InvalidArgumentError, PieceError
+from likeset.merged import MergedData
 from likeset.predictors.aggregate import started
 from likeset.rebuild import Limits, Rows, rebuilt, same_coordinates
 from likeset.support.terms import Array
@@ -106,12 +107,12 @@ def load(
         todo = {role: getattr(running, role) for role in states}
         shown = {role: piece for role, piece in todo.items() if not _has_state(piece)}
         with _blaming_the_file(archive, arguments_too=not is_own):
-            rebuilt(sequence, rows, shown.values(), limits)
+            data = rebuilt(sequence, rows, shown.values(), limits)
         agree = same_coordinates(saved, running.ledger.merged.coordinates)
         again = {
             role: _fresh(role, sequence)
             for role, piece in todo.items()
-            if role not in shown and not (agree and _restored(role, piece, states[role], sequence))
+            if role not in shown and not (agree and _restored(piece, states[role], data, _is_built_in(role, sequence)))
         }
         if again:
             for role, piece in again.items():
@@ -183,20 +184,21 @@ def _state_in(archive: Archive, role: str) -> dict[str, Array]:
     return {n.removeprefix(prefix): archive.read(n) for n in archive.header["arrays"] if n.startswith(prefix)}
 
 
-def _restored(role: str, piece: Any, state: dict[str, Array], sequence: ConfidenceSequence) -> bool:
+def _restored(piece: Any, state: dict[str, Array], data: MergedData, built_in: bool) -> bool:
     """Let a piece take its state back; False if a built-in one cannot, because it does not fit."""
-    merged, basis = sequence._running.ledger.merged, sequence._running.basis
     try:
         with np.errstate(all="ignore"):
             piece.restore(state)
-        if hasattr(piece, "fits") and not piece.fits(merged.count, basis.dimension):
-            raise ValueError(f"it is not that of {merged.count} covariates in {basis.dimension} dimensions")
+            if hasattr(piece, "fits") and not piece.fits(data.count, data.dimension):
+                raise ValueError(f"it is not that of {data.count} covariates in {data.dimension} dimensions")
+            if hasattr(piece, "resume"):
+                piece.resume(data)
         return True
     except Exception as error:
-        if _is_built_in(role, sequence):
+        if built_in:
             return False
         raise PieceError(
-            f"the {role} of your own could not restore its state from the file ({type(error).__name__}: {error}); "
+            f"{type(piece).__name__} could not restore its state from the file ({type(error).__name__}: {error}); "
             "leave `restore` out to have it observe the recorded data instead."
         ) from error
 

@@ -17,6 +17,7 @@ import numpy as np
 from likeset.arguments import LARGEST
 from likeset.families.base import Family
 from likeset.ledger import Ledger
+from likeset.merged import MergedData
 from likeset.predictors import Aggregate, Mixture
 from likeset.spaces.base import Space
 from likeset.support.terms import Array
@@ -59,8 +60,10 @@ class Limits:
     dimensions: int
 
 
-def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], limits: Limits) -> None:
+def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], limits: Limits) -> MergedData:
     """Fill a fresh sequence with the rows and show them to ``pieces``; ValueError beyond the limits.
+
+    Returns the data without their weights, as forecasters keep them.
 
     A built-in forecaster is asked before it observes, as ``update`` does, for a forecast moves its warm starts.
     """
@@ -72,6 +75,7 @@ def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], lim
     width = sum(beliefs_of(sequence.predictor) for piece in pieces if piece is running.forecaster) + 1
     windows = 0 if running.membership is None else len(running.membership.log_shares)
     steps = [_step(piece, running.forecaster) for piece in pieces]
+    plain = MergedData(sequence.family)
     for x, y, weight, log_q in zip(rows.x, rows.y, rows.weights, rows.log_q, strict=True):
         basis, phi = ledger.embed(running.basis, x)
         d = basis.dimension
@@ -81,9 +85,11 @@ def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], lim
             running.membership = running.membership.including(x)
         running.basis = basis
         ledger.append(phi, y, float(weight), float(log_q))
+        plain.add(phi, y)
         for step in steps:
             step(phi, y)
     sequence._set = None
+    return plain
 
 
 def same_coordinates(saved: Array, rebuilt_ones: Array) -> bool:

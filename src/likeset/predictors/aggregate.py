@@ -6,6 +6,7 @@ import numpy as np
 
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family
+from likeset.merged import MergedData
 from likeset.predictors.base import Blend, Forecaster, Predictor, updated_shares
 from likeset.predictors.ftrl import FTRL
 from likeset.predictors.mixture import Mixture
@@ -95,6 +96,12 @@ class AggregateForecaster:
     def fits(self, count: int, dimension: int) -> bool:
         """Whether every member's state is that of so many covariates and dimensions, as far as members can tell."""
         return all(m.fits(count, dimension) for m in self.members if hasattr(m, "fits"))
+
+    def resume(self, data: MergedData) -> None:
+        """After ``restore``: members take a copy of the ledger's data."""
+        for member in self.members:
+            if hasattr(member, "resume"):
+                member.resume(data)
 
 
 def started(predictor: Predictor | Forecaster, family: Family, space: Space) -> Forecaster:

@@ -91,3 +91,7 @@ class PlugInForecaster:
     def fits(self, count: int, dimension: int) -> bool:
         """Whether the fit is that of so many distinct covariates and dimensions."""
         return self.fit.fits(count, dimension)
+
+    def resume(self, data: MergedData) -> None:
+        """After ``restore``: take a copy of the ledger's data."""
+        self.fit.resume(data)

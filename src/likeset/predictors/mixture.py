@@ -20,6 +20,7 @@ from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, CurveFamily, Family
 from likeset.families.gaussian import Gaussian
 from likeset.families.laplace import Laplace
+from likeset.merged import MergedData
 from likeset.predictors.base import updated_shares
 from likeset.predictors.posterior import ExactPosterior, FittedPosterior, GenericPosterior, LaplacePosterior
 from likeset.predictors.predictive import Predictive, predictive
@@ -126,3 +127,7 @@ class MixtureForecaster:
     def fits(self, count: int, dimension: int) -> bool:
         """Whether the beliefs are those of so many distinct covariates and dimensions."""
         return self.posterior.fits(count, dimension)
+
+    def resume(self, data: MergedData) -> None:
+        """After ``restore``: take a copy of the ledger's data."""
+        self.posterior.resume(data)

@@ -197,6 +197,12 @@ class CurveFit:
         """Whether data and expansion are those of so many distinct covariates and dimensions."""
         return self.data.fits(count, dimension) and len(self.anchor) == dimension
 
+    def resume(self, data: MergedData) -> None:
+        """After ``restore``: take a copy of the ledger's data."""
+        self.data = data.copy()
+        assert isinstance(self.data.sums, CurveSums)
+        self.sums = self.data.sums
+
 
 class DirectFit:
     """Refit from scratch, warm-started: Laplace noise (interior point) and users' own families (Newton)."""
@@ -248,3 +254,7 @@ class DirectFit:
     def fits(self, count: int, dimension: int) -> bool:
         """Whether data and estimate are those of so many distinct covariates and dimensions."""
         return self.data.fits(count, dimension) and len(self.theta) == dimension
+
+    def resume(self, data: MergedData) -> None:
+        """After ``restore``: take a copy of the ledger's data."""
+        self.data = data.copy()

@@ -203,6 +203,9 @@ class ExactPosterior:
         """Whether beliefs and moment are those of a span of this dimension."""
         return self.beliefs.means.shape[1] == dimension == len(self.moment)
 
+    def resume(self, data: MergedData) -> None:
+        """Exact beliefs need no data."""
+
 
 class FittedPosterior:
     """Beliefs refitted to merged data when next asked; subclasses say how."""
@@ -249,6 +252,10 @@ class FittedPosterior:
     def fits(self, count: int, dimension: int) -> bool:
         """Whether data and beliefs are those of so many distinct covariates and dimensions."""
         return self.data.fits(count, dimension) and self.beliefs.means.shape[1] == dimension
+
+    def resume(self, data: MergedData) -> None:
+        """After ``restore``: take a copy of the ledger's data."""
+        self.data = data.copy()
 
 
 class LaplacePosterior(FittedPosterior):
