@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likeset import support
-from likeset.arguments import positive_integer, real_array, real_number
+from likeset.arguments import positive_integer, real_array, real_number, signs
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
 from likeset.merged import with_columns
 from likeset.outline import outline
@@ -185,14 +185,14 @@ class LikelihoodSet:
         x = self.space.covariates(X, "X")
         plain = covariate_weights is None and level is None
         asked = self if plain else self._with_weights(covariate_weights, level)
-        signs = np.broadcast_to(np.where(np.asarray(sign) < 0, -1.0, 1.0), (len(x),))
+        direction = signs("sign", sign, len(x))
         with SingleThreadedBlas():
             inside, outside = self._basis.coordinates(x)
             starts = None if near is None else self._starts(near, len(x))
-            solution = asked._maximise(signs[:, None] * inside, outside, starts)
+            solution = asked._maximise(direction[:, None] * inside, outside, starts)
             found, beyond = _parts(solution, self._basis.dimension)
             # The part outside the span was measured along sign * x.
-            maximisers = self._basis.lift(found, signs * beyond, x)
+            maximisers = self._basis.lift(found, direction * beyond, x)
         return Support(solution.values, maximisers, solution.upper)
 
     @property
@@ -235,7 +235,7 @@ class LikelihoodSet:
         dim = self._plain_dimension("boundary")
         if dim != 2:
             raise InvalidArgumentError("dim", dim, "is not 2", "boundary curves exist for two-dimensional theta only")
-        return outline(self, positive_integer("n_points", n_points))
+        return outline(self, positive_integer("n_points", n_points, 10**6, "every point takes many evaluations"))
 
     @cached_property
     def centre(self) -> Array:

@@ -16,6 +16,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from likeset.arguments import real_number
 from likeset.families.base import Array, Family
 from likeset.spaces.base import Embedded, Space
 from likeset.support.evaluate import log_sum_exp
@@ -87,7 +88,7 @@ class PlugIn:
 
     def __init__(self, family: Family, z: float) -> None:
         self.family = family
-        self.z = float(z)
+        self.z = z if type(z) is float else real_number("z", z)
 
     def log_density(self, y: Array) -> Array:
         """log p(y | z)."""

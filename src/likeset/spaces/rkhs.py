@@ -165,7 +165,8 @@ class RKHS:
             raise InvalidArgumentError(
                 "domain", None, "is needed to say what function values mean", "give RKHS(..., domain=points)"
             )
-        return rows(name, np.reshape(values, (1, -1)) if np.ndim(values) == 1 else values, len(self.domain))
+        array = real_array(name, values)
+        return rows(name, array.reshape(1, -1) if array.ndim == 1 else array, len(self.domain))
 
     def norms(self, values: Array) -> Array:
         """|f|_k of every row of values on the domain; inf where no function of the space takes them."""
@@ -229,7 +230,14 @@ class RKHS:
 
     def _check_kernel(self) -> None:
         probe = np.linspace(0.1, 0.9, 4 * self.dim).reshape(4, self.dim) if self.domain is None else self.domain[:4]
-        gram = self.gram(probe, probe.copy())
+        try:
+            gram = self.gram(probe, probe.copy())
+            diagonal = self.diagonal(probe) if gram.shape == (len(probe), len(probe)) else np.zeros(0)
+        except Exception as error:
+            raise InvalidArgumentError(
+                "kernel", self.kernel, f"failed on {len(probe)} points ({type(error).__name__}: {error})",
+                "k(X, Y) must return a matrix of shape (len(X), len(Y)) for arrays of points",
+            ) from error  # fmt: skip
         n = len(probe)
         if gram.shape != (n, n) or not np.isfinite(gram).all():
             raise InvalidArgumentError(
@@ -241,7 +249,7 @@ class RKHS:
             raise InvalidArgumentError(
                 "kernel", self.kernel, "is not symmetric positive semi-definite", "pass a covariance kernel"
             )
-        if not np.allclose(self.diagonal(probe), np.diag(gram), rtol=1e-10, atol=0.0):
+        if diagonal.shape != (n,) or not np.allclose(diagonal, np.diag(gram), rtol=1e-10, atol=0.0):
             raise InvalidArgumentError(
                 "kernel", self.kernel, "has a diagonal that is not k(x, x), as with a noise kernel",
                 "leave WhiteKernel out: noise is described by the family",

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import error_level, positive, positive_integer, rows
+from likeset.arguments import error_level, positive, positive_integer, real_array, rows, seed_number
+from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family
 from likeset.sets import LikelihoodSet
-from likeset.theory.geometry import Curvature, LogPartition, penalised_estimate
+from likeset.theory.geometry import Curvature, LogPartition, penalised_estimate, not_negative
 
 
 def bregman_radius(
@@ -32,8 +33,8 @@ def bregman_radius(
     18.216
     """
     ratio, extra = _ratio(curvature), positive("nu", nu) * positive("bound", bound) ** 2 / 2
-    inside = np.log(1 / error_level("delta", delta)) + extra + np.asarray(gain, dtype=np.float64)
-    outside = np.log(1 / error_level("alpha", alpha)) + np.asarray(regret, dtype=np.float64)
+    inside = np.log(1 / error_level("delta", delta)) + extra + not_negative("gain", gain)
+    outside = np.log(1 / error_level("alpha", alpha)) + real_array("regret", regret)
     return 4 * ratio * inside + 2 * outside
 
 
@@ -50,8 +51,8 @@ def bregman_radius_as_printed(
     20.216
     """
     inside = np.log(1 / error_level("alpha", alpha)) + positive("nu", nu) * positive("bound", bound) ** 2
-    outside = np.log(1 / error_level("delta", delta)) + np.asarray(regret, dtype=np.float64)
-    return 4 * _ratio(curvature) * (inside + np.asarray(gain, dtype=np.float64)) + 2 * outside
+    outside = np.log(1 / error_level("delta", delta)) + real_array("regret", regret)
+    return 4 * _ratio(curvature) * (inside + not_negative("gain", gain)) + 2 * outside
 
 
 def deviation_bound(gain: Any, *, nu: float, bound: float, delta: float) -> Array:
@@ -64,7 +65,7 @@ def deviation_bound(gain: Any, *, nu: float, bound: float, delta: float) -> Arra
     3.3026
     """
     extra = positive("nu", nu) * positive("bound", bound) ** 2 / 2
-    return np.log(1 / error_level("delta", delta)) + extra + np.asarray(gain, dtype=np.float64)
+    return np.log(1 / error_level("delta", delta)) + extra + not_negative("gain", gain)
 
 
 def deviation(family: Family, x: Any, y: Any, theta: Any, weights: Any = None, *, nu: float) -> float:
@@ -93,8 +94,13 @@ def largest_divergence(
     >>> round(largest_divergence(seq.set, Z, [0.5]), 6)      # nothing seen: theta = -2 is farthest, (1 + 1)/2 * 2.5^2
     6.25
     """
+    if not isinstance(s, LikelihoodSet):
+        raise InvalidArgumentError("s", s, "is not a likelihood-ratio set", "pass e.g. ConfidenceSequence(...).set")
+    if not isinstance(Z, LogPartition):
+        raise InvalidArgumentError("Z", Z, "is not a LogPartition", "pass LogPartition(family, x, nu=...)")
     truth = rows("theta", theta, Z.x.shape[1])[0]
-    directions = np.random.default_rng(seed).normal(size=(positive_integer("starts", starts), len(truth)))
+    rng = np.random.default_rng(seed_number("seed", seed))
+    directions = rng.normal(size=(positive_integer("starts", starts, 10**5), len(truth)))
     best = np.full(len(directions), -1.0)
     slope = Z.gradient(truth)
     for _ in range(positive_integer("steps", steps)):
@@ -108,4 +114,6 @@ def largest_divergence(
 
 
 def _ratio(curvature: Curvature) -> float:
+    if not isinstance(curvature, Curvature):
+        raise InvalidArgumentError("curvature", curvature, "is not a Curvature", "pass Curvature.of(family, bound, x)")
     return curvature.L / curvature.mu

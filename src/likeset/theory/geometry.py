@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from likeset.arguments import positive, real_array, rows
+from likeset.arguments import floats, positive, real_array, rows
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families.base import Array, CurveFamily, Family, curve_derivatives
 from likeset.support.curves import curve_remainder
@@ -71,7 +71,7 @@ class LogPartition:
 
     def divergence(self, theta: Any, base: Any) -> Array:
         """D_Z(theta, base) = Z(theta) - Z(base) - Z'(base)(theta - base), without cancellation; rows of theta."""
-        theta, base = self._parameters(theta), self._parameters(base)
+        theta, base = self._parameters(theta), rows("base", base, self.x.shape[1])[0]
         step = np.atleast_2d(theta - base)
         values = _remainders(self.family.curve, self._a, self.x @ base, np.ascontiguousarray(step @ self.x.T))
         values += 0.5 * self.nu * np.sum(step * step, axis=1)
@@ -79,7 +79,9 @@ class LogPartition:
 
     def inverse_gradient(self, target: Any) -> Array:
         """The theta in R^d with Z'(theta) = target."""
-        g = real_array("target", target).reshape(-1)
+        g = rows("target", target, self.x.shape[1]).reshape(-1)
+        if len(g) != self.x.shape[1]:
+            raise ShapeError("target", target, f"has {len(g)} entries", f"pass one vector of length {self.x.shape[1]}")
         # sum_s w_s A(x_s'theta) - g'theta + (nu/2)|theta|^2: the linear part becomes covariates of their own.
         extra = np.eye(len(g))
         theta, *_ = newton_ball(
@@ -167,7 +169,7 @@ def log_partition(family: Family, z: Any) -> tuple[Array, Array, Array]:
     [18.0, 12.0, 4.0]
     """
     checked, scale = canonical(family)
-    z = np.asarray(z, dtype=np.float64)
+    z = floats("z", z)
     first, second = curve_derivatives(checked.curve, z)
     return scale * curve_heights(checked.curve, z), scale * first, scale * second
 
@@ -178,6 +180,14 @@ def covariate_rows(x: Any, name: str = "x") -> Array:
     if array.ndim != 2 or not array.size:
         raise ShapeError(name, x, f"has shape {array.shape}", "pass one row per observation, e.g. seq.ledger.x.rows")
     return rows(name, array, array.shape[1])
+
+
+def not_negative(name: str, value: Any) -> Array:
+    """Finite numbers >= 0: times, gains and radii."""
+    array = real_array(name, value)
+    if (array < 0).any():
+        raise InvalidArgumentError(name, value, "has a negative entry", "pass numbers >= 0")
+    return array
 
 
 def stream_weights(weights: Any, count: int) -> Array:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from likeset.arguments import positive_integer
+from likeset.arguments import positive_integer, seed_number
+from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array
 from likeset.theory.trial import ALPHA, ARMS, DELTA, DIM, MODELS, Track, Trial
 
@@ -112,6 +113,9 @@ def study(
     2
     """
     rounds, repeats = positive_integer("rounds", rounds), positive_integer("repeats", repeats)
+    seed = seed_number("seed", seed)
+    if not callable(on_run):
+        raise InvalidArgumentError("on_run", on_run, "is not callable", "pass a function without arguments")
     tracks: list[tuple[str, Track]] = []
     for model in MODELS:
         for run in range(repeats):
