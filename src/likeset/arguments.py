@@ -1,11 +1,12 @@
-"""Validation of arguments shared by all public calls: one place decides what a number, an array, a count or a seed is."""
+"""Validation of arguments shared by all public calls: one place decides what a number, an array, a count, a seed is."""
 
 from __future__ import annotations
 
 import math
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,17 @@ def file_path(name: str, value: Any) -> Path:
     return Path(text)
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[Path]:
+    """What the system says against writing to a path, as a typed error."""
+    try:
+        yield path
+    except OSError as error:
+        raise InvalidArgumentError(
+            "path", str(path), f"cannot be written ({error.strerror or error})", "pass a path that can be written to"
+        ) from error
+
+
 def real_array(name: str, value: Any) -> Array:
     """Any array-like of finite real numbers as a fresh float64 array (−0.0 becomes 0.0)."""
     raw = value if type(value) is np.ndarray else _plain_array(name, value)
@@ -249,6 +261,14 @@ def rows(name: str, value: Any, dim: int) -> Array:
             f"pass one vector of length {dim} or an array of shape (n, {dim})",
         )
     return np.ascontiguousarray(array)
+
+
+def one_row(name: str, value: Any, dim: int) -> Array:
+    """One vector of length ``dim``."""
+    found = rows(name, value, dim)
+    if len(found) != 1:
+        raise ShapeError(name, value, f"has {len(found)} rows", f"pass one vector of length {dim}")
+    return found[0]
 
 
 def signs(name: str, value: Any, count: int) -> Array:

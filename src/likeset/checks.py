@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import real_array, rows
+from likeset.arguments import one_row, real_array, rows
 from likeset.errors import InvalidArgumentError, LikesetError, ShapeError
 from likeset.families import FAMILIES
 from likeset.families.base import Array, CurveFamily, Family, checked_family
@@ -57,7 +57,7 @@ def built_in_weightings() -> list[Any]:
 def one_step_growth(sequence: ConfidenceSequence, x: Any, theta: Any) -> float:
     """Expected factor by which R(theta) grows at x if theta is true; at most 1 for a valid construction."""
     covariate = _one_covariate(sequence, x)
-    z = float(covariate[0] @ rows("theta", theta, covariate.shape[1])[0])
+    z = float(covariate[0] @ one_row("theta", theta, covariate.shape[1]))
     reach = min(sequence.space.bound * float(np.linalg.norm(covariate)), 3.0)
     y, v = sequence.family.outcomes(np.array([min(z, -reach), z, max(z, reach)]))
     before = sequence.set.log_ratio(theta)
@@ -98,7 +98,7 @@ def check_family(family: Family, z_values: Any = (-1.5, -0.3, 0.0, 0.7, 1.6)) ->
         numbers = canonical[:, 0] if family.observation_shape else canonical
         spread = 6 * numbers.std() / np.sqrt(len(numbers)) + 1e-9
         _require(
-            abs(numbers.mean() - float(family.mean(z))) < spread,
+            abs(numbers.mean() - float(family.mean(np.asarray(z)))) < spread,
             family,
             f"mean({z:g}) disagrees with the mean of samples",
         )

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from likeset.arguments import real_array, real_number, rows
+from likeset.arguments import one_row, real_array, real_number
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.sets import LikelihoodSet
 from likeset.support.terms import Array
@@ -79,7 +79,7 @@ def plot_sets(
         axes.fill(*curve.T, facecolor=_FILLS[i % 3], edgecolor="none")
         axes.plot(*curve.T, color="black", linestyle=_EDGES[i % 3], linewidth=1.2, label=name)
     if truth is not None:
-        axes.plot(*rows("truth", truth, 2)[0], "x", color="black", markersize=7, label="truth")
+        axes.plot(*one_row("truth", truth, 2), "x", color="black", markersize=7, label="truth")
     axes.set_aspect("equal")
     axes.set_xlabel("theta[0]")
     axes.set_ylabel("theta[1]")

@@ -152,6 +152,10 @@ class LikelihoodSet:
         """
         first, first_outside = self._directions(X)
         second, second_outside = self._directions(Y)
+        if len(first) != len(second) and 1 not in (len(first), len(second)):
+            raise ShapeError(
+                "Y", Y, f"has {len(second)} rows", f"pass one for each of the {len(first)} rows of X, or one"
+            )
         inside, outside = first - second, first_outside + second_outside
         # Cancellation in the difference is worth at most this much of theta's length.
         lost = _ROUNDING * (np.linalg.norm(first, axis=1) + np.linalg.norm(second, axis=1))

@@ -151,7 +151,7 @@ class Elimination:
     def intervals(self) -> tuple[Array, Array]:
         """(lower, upper) of the reward of every arm, valid for all arms and at all times at once."""
         low, high = self._running.intervals(self.seq.set, self._rows)
-        return self.reward.of_scores(low), self.reward.of_scores(high)
+        return self.reward.band(low, high)
 
     def _look(self) -> None:
         current = self._seen = self.seq.set

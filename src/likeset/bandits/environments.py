@@ -164,8 +164,8 @@ def from_function(
             return np.asarray(f(rows.reshape(-1) if flat else rows), dtype=np.float64)
         except Exception as error:
             raise PieceError(
-                f"the function {f!r} of the environment failed ({type(error).__name__}: {error}); it must be vectorised "
-                "over rows of x and return numbers."
+                f"the function {f!r} of the environment failed ({type(error).__name__}: {error}); it must be "
+                "vectorised over rows of x and return numbers."
             ) from error
 
     z = real_array("f(domain)", at(points))

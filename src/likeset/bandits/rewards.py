@@ -69,16 +69,32 @@ class Reward:
 
     def bounds(self, lower: Array, upper: Array) -> tuple[Array, Array]:
         """Bounds of the reward from bounds of z."""
-        lower, upper = floats("lower", lower), floats("upper", upper)
-        return (self(lower), self(upper)) if self.increasing else (self(upper), self(lower))
+        return self.band(*self.score_bounds(lower, upper))
 
     def of_scores(self, scores: Array) -> Array:
         """Rewards from scores."""
         return self(self.sign * floats("scores", scores))
 
+    def band(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Bounds of the reward from bounds of the score; a function whose bounds cross is not monotone, and refused."""
+        lowest, highest = self.of_scores(low), self.of_scores(high)
+        crossed = lowest > highest
+        if crossed.any():
+            i = int(np.argmax(crossed))
+            ends = sorted(self.sign * float(np.ravel(score)[i]) for score in (low, high))
+            raise PieceError(
+                f"the reward {self.function!r} is not {'increasing' if self.increasing else 'decreasing'} between z = "
+                f"{ends[0]:g} and {ends[1]:g}: bounds of z are bounds of the reward for monotone functions only."
+            )
+        return lowest, highest
+
     def score_bounds(self, lower: Array, upper: Array) -> tuple[Array, Array]:
         """Bounds of the score sign * z from bounds of z."""
         lower, upper = floats("lower", lower), floats("upper", upper)
+        if lower.shape != upper.shape or (lower > upper).any():
+            raise InvalidArgumentError(
+                "lower", lower, "is not below upper everywhere", "pass (lower, upper) of every z"
+            )
         return (lower, upper) if self.increasing else (-upper, -lower)
 
 

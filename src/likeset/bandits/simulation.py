@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likeset.arguments import choice as one_of
-from likeset.arguments import file_path, flag, generator, positive_integer
+from likeset.arguments import file_path, flag, generator, positive_integer, writing
 from likeset.bandits.arms import Arms
 from likeset.bandits.protocols import Array
 from likeset.errors import EmptySetError, InvalidArgumentError
@@ -68,15 +68,10 @@ class Trace:
     def to_csv(self, path: str | PathLike[str]) -> None:
         """Write one line per round, with a header; flags as 0 and 1."""
         columns = {k: v.astype(int) if v.dtype == bool else v for k, v in self.as_dict().items()}
-        try:
-            with open(file_path("path", path), "w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file)
-                writer.writerow(columns)
-                writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
-        except OSError as error:
-            raise InvalidArgumentError(
-                "path", path, f"cannot be written ({error.strerror})", "pass a writable file"
-            ) from error
+        with writing(file_path("path", path)) as target, open(target, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
 
 
 def simulate(

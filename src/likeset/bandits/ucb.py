@@ -128,7 +128,7 @@ class UCB:
             low, high = self._running.intervals(current, rows)
         else:
             low, high = self.reward.score_bounds(*current.interval(rows))
-        return self.reward.of_scores(low), self.reward.of_scores(high)
+        return self.reward.band(low, high)
 
     def _scores(self, rows: Array) -> Array:
         current = self.seq.set

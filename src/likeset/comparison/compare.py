@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import choice, file_path, positive_integer, real_array, seed_number
+from likeset.arguments import choice, file_path, positive_integer, real_array, seed_number, writing
 from likeset.comparison.base import check_model
 from likeset.comparison.likelihood import height
 from likeset.errors import InvalidArgumentError
@@ -93,12 +93,8 @@ class Comparisons:
 
     def write_csv(self, path: str | Path) -> None:
         """One line per set, checkpoint and query, averaged over runs, with the set's summary beside it."""
-        try:
-            self._write(file_path("path", path))
-        except OSError as error:
-            raise InvalidArgumentError(
-                "path", path, f"cannot be written ({error.strerror})", "pass a writable file"
-            ) from error
+        with writing(file_path("path", path)) as target:
+            self._write(target)
 
     def _write(self, path: Path) -> None:
         with open(path, "w", newline="") as file:

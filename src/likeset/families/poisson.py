@@ -21,7 +21,6 @@ from likeset.families.base import (
 from likeset.special import log_gamma
 from likeset.support.terms import Curve
 
-
 _LARGEST = 36.0  # e^36 is about 2^52: beyond, whole numbers are not exact
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import error_level, positive, positive_integer, real_array, rows, seed_number
+from likeset.arguments import error_level, one_row, positive, positive_integer, real_array, seed_number
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family
 from likeset.sets import LikelihoodSet
-from likeset.theory.geometry import Curvature, LogPartition, penalised_estimate, not_negative
+from likeset.theory.geometry import Curvature, LogPartition, not_negative, penalised_estimate
 
 
 def bregman_radius(
@@ -98,7 +98,7 @@ def largest_divergence(
         raise InvalidArgumentError("s", s, "is not a likelihood-ratio set", "pass e.g. ConfidenceSequence(...).set")
     if not isinstance(Z, LogPartition):
         raise InvalidArgumentError("Z", Z, "is not a LogPartition", "pass LogPartition(family, x, nu=...)")
-    truth = rows("theta", theta, Z.x.shape[1])[0]
+    truth = one_row("theta", theta, Z.x.shape[1])
     rng = np.random.default_rng(seed_number("seed", seed))
     directions = rng.normal(size=(positive_integer("starts", starts, 10**5), len(truth)))
     best = np.full(len(directions), -1.0)

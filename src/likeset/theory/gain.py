@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from likeset.arguments import choice, generator, positive, positive_integer, rows
+from likeset.arguments import choice, generator, one_row, positive, positive_integer
 from likeset.errors import InvalidArgumentError
 from likeset.families import Gaussian
 from likeset.families.base import Array, Family
-from likeset.theory.geometry import LogPartition, covariate_rows, stream_weights, not_negative
+from likeset.theory.geometry import LogPartition, covariate_rows, not_negative, stream_weights
 
 DEGREES_OF_FREEDOM = (
     5.0  # of the Student proposal: tails heavier than any exp(-D_Z), whose tails are Gaussian or lighter
@@ -115,7 +115,7 @@ def bregman_information_gain(
         return Estimate(_half_log_det(Z.hessian(np.zeros(dim)), nu), 0.0, "exact")
     if centre is None:
         raise InvalidArgumentError("centre", centre, "is needed for this family", "pass penalised_estimate(...)")
-    middle = rows("centre", centre, dim)[0]
+    middle = one_row("centre", centre, dim)
     H = Z.hessian(middle)
     if method == "laplace":
         return Estimate(_half_log_det(H, nu), float("nan"), "laplace")

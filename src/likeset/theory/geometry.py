@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from likeset.arguments import floats, positive, real_array, rows
+from likeset.arguments import floats, one_row, positive, real_array, rows
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families.base import Array, CurveFamily, Family, curve_derivatives
 from likeset.support.curves import curve_remainder
@@ -66,12 +66,12 @@ class LogPartition:
 
     def hessian(self, theta: Any) -> Array:
         """sum_s w_s A''(x_s'theta) x_s x_s' + nu I, at one parameter."""
-        _, second = curve_derivatives(self.family.curve, self._parameters(theta) @ self.x.T)
+        _, second = curve_derivatives(self.family.curve, one_row("theta", theta, self.x.shape[1]) @ self.x.T)
         return (self.x.T * (second * self._a)) @ self.x + self.nu * np.eye(self.x.shape[1])
 
     def divergence(self, theta: Any, base: Any) -> Array:
         """D_Z(theta, base) = Z(theta) - Z(base) - Z'(base)(theta - base), without cancellation; rows of theta."""
-        theta, base = self._parameters(theta), rows("base", base, self.x.shape[1])[0]
+        theta, base = self._parameters(theta), one_row("base", base, self.x.shape[1])
         step = np.atleast_2d(theta - base)
         values = _remainders(self.family.curve, self._a, self.x @ base, np.ascontiguousarray(step @ self.x.T))
         values += 0.5 * self.nu * np.sum(step * step, axis=1)
@@ -79,9 +79,7 @@ class LogPartition:
 
     def inverse_gradient(self, target: Any) -> Array:
         """The theta in R^d with Z'(theta) = target."""
-        g = rows("target", target, self.x.shape[1]).reshape(-1)
-        if len(g) != self.x.shape[1]:
-            raise ShapeError("target", target, f"has {len(g)} entries", f"pass one vector of length {self.x.shape[1]}")
+        g = one_row("target", target, self.x.shape[1])
         # sum_s w_s A(x_s'theta) - g'theta + (nu/2)|theta|^2: the linear part becomes covariates of their own.
         extra = np.eye(len(g))
         theta, *_ = newton_ball(

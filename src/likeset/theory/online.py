@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import error_level, flag, positive, positive_integer, real_number, rows
+from likeset.arguments import error_level, flag, one_row, positive, positive_integer, real_number
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family, checked_family, largest_predictor
 from likeset.ledger import Ledger
@@ -46,7 +46,7 @@ def online_regret(family: Family, ledger: Ledger, theta: Any) -> Array:
     """
     x = recorded_rows(ledger)
     checked_family(family)
-    log_p = family.log_density(ledger.y.rows, x @ rows("theta", theta, x.shape[1])[0])
+    log_p = family.log_density(ledger.y.rows, x @ one_row("theta", theta, x.shape[1]))
     return np.cumsum(ledger.weights.rows * (log_p - ledger.log_q.rows))
 
 
@@ -93,7 +93,7 @@ def noise_potential(family: Family, x: Any, y: Any, theta: Any, *, penalty: floa
     checked, _ = canonical(family)
     covariates = covariate_rows(x)
     _, statistic, _ = checked.statistics(stream_observations(checked, y, len(covariates)))
-    z = covariates @ rows("theta", theta, covariates.shape[1])[0]
+    z = covariates @ one_row("theta", theta, covariates.shape[1])
     _, after = squared_lengths(covariates, Curvature.of(family, bound, covariates).mu, penalty)
     return np.cumsum((statistic - log_partition(family, z)[1]) ** 2 * after)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import real_number, rows
+from likeset.arguments import one_row, real_number
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family, checked_family
 from likeset.ledger import Ledger
@@ -30,7 +30,7 @@ def weighting_excess(family: Family, ledger: Ledger, theta: Any) -> Array:
     array([0., 0.])
     """
     x = recorded_rows(ledger)
-    z = x @ rows("theta", theta, x.shape[1])[0]
+    z = x @ one_row("theta", theta, x.shape[1])
     checked_family(family)
     log_p = family.log_density(ledger.y.rows, z)
     return np.cumsum((1.0 - ledger.weights.rows) * (ledger.log_q.rows - log_p)) + 0.0

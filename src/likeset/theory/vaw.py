@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likeset.arguments import error_level, positive, rows
+from likeset.arguments import error_level, one_row, positive
 from likeset.families.base import Array, Family
 from likeset.theory.gain import information_gain
 from likeset.theory.geometry import Curvature, canonical, covariate_rows, stream_observations, stream_weights
@@ -52,7 +52,7 @@ def vaw_excess(
     outcomes = stream_observations(family, y, len(covariates))
     w = stream_weights(weights, len(covariates))
     seen = ftrl_estimates(family, covariates, outcomes, penalty=penalty, bound=bound)[1:]
-    log_p_truth = family.log_density(outcomes, covariates @ rows("theta", theta, covariates.shape[1])[0])
+    log_p_truth = family.log_density(outcomes, covariates @ one_row("theta", theta, covariates.shape[1]))
     log_p_seen = family.log_density(outcomes, np.sum(covariates * seen, axis=1))
     return np.cumsum((1 - w) * (log_p_seen - log_p_truth))
 
