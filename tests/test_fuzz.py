@@ -45,6 +45,8 @@ PLUMBING |= {"gram", "diagonal", "places", "norms", "correlation"}
 MADE_BY_THE_ENGINE = {ls.LikelihoodSet, comparison.Ellipsoid, predictors.MixtureForecast, predictors.Blend}
 # Checks, pictures and studies: valid calls take a second or more, so they are drawn less often, never in default sizes.
 SELDOM = {"checks", "plots", "Looseness", "theory.study", "comparison.compare"}
+# What a callback raises is the caller's to see; the ``name`` of methods is what their errors call an argument.
+CALLBACKS = {"on_run", "on_round"}
 SIZES = {"rounds", "repeats", "samples", "starts", "steps", "n_points", "points", "horizon"}
 
 
@@ -113,6 +115,7 @@ class Arguments:
         args, kwargs = [], {}
         for i, parameter in enumerate(wanted):
             bad = attacked and (i == target or rng.random() < 0.15)
+            bad = bad and parameter.name not in CALLBACKS and not (parameter.name == "name" and owner is not None)
             choice = rng.random()
             if parameter.kind is parameter.VAR_KEYWORD:
                 kwargs |= {"predictor": self.value("predictor", owner, label, rng, bad)} if choice < 0.5 else {}
@@ -326,6 +329,10 @@ CAUSES = {
     "arrays of gigabytes": lambda: SEQUENCE.set.upper(np.broadcast_to(0.5, (10**9, 2))),
     "ranges of terabytes": lambda: SEQUENCE.set.contains(range(10**12)),
     "covariates whose square is zero": lambda: SEQUENCE.set.upper([[1e-320, 0.0]]),
+    "callbacks that are none": lambda: ls.theory.study(2, 1, on_run=3),
+    "ranges for predictors, which have a start": lambda: ls.ConfidenceSequence(
+        ls.Gaussian(), ls.Linear(1, 1.0), predictor=range(3)
+    ),
     "kernels that fail": lambda: ls.RKHS(hostile._raises, 1.0),
     "unequal numbers of rows": lambda: SEQUENCE.set.upper_difference(ARMS, [[0.1, 0.2]] * 3),
     "a reward that turns beyond 8": lambda: ls.UCB(wide(), [[10.0, 0.0]], reward=turns_at_nine),

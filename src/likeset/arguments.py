@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 
 
 LARGEST = 1e100  # beyond this, squares and products overflow
+SMALLEST_LEVEL = 1e-300
 LARGEST_COUNT = 10**7
 LARGEST_SIZE = 2**27  # entries of an array: one gibibyte of numbers
 LARGEST_OBJECTS = 10**6  # entries of a list or an array of Python objects, which are looked at one by one
@@ -87,6 +88,10 @@ def error_level(name: str, value: Any) -> float:
     if not 0.0 < number < 1.0:
         raise InvalidArgumentError(
             name, value, "is not strictly between 0 and 1", "use an error level such as 0.05 (1 - confidence)"
+        )
+    if number < SMALLEST_LEVEL:
+        raise InvalidArgumentError(
+            name, value, f"is below {SMALLEST_LEVEL:g}, where 1/{name} overflows", "use an error level such as 0.05"
         )
     return number
 

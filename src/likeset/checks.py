@@ -26,9 +26,11 @@ from likeset.errors import InvalidArgumentError, LikesetError, ShapeError
 from likeset.families import FAMILIES
 from likeset.families.base import Array, CurveFamily, Family, checked_family
 from likeset.persistence import describe, load
-from likeset.predictors import PREDICTORS
+from likeset.predictors import PREDICTORS, Forecaster, Predictor
+from likeset.predictors.base import is_piece
 from likeset.sequence import ConfidenceSequence
 from likeset.spaces import Embedded, Linear
+from likeset.spaces.base import checked_space
 from likeset.weights import WEIGHTINGS
 
 TOLERANCE = 1e-4  # allowed above 1: the quadrature does not know the kinks of a forecast; leaks show at 1e-2 and more
@@ -171,9 +173,13 @@ def check_round_trip(sequence: ConfidenceSequence) -> None:
 
 def applicable(predictor: Any, family: Family, space: Any = None) -> bool:
     """Whether a predictor can be used with a family (VAW needs a log-partition function)."""
+    checked_family(family)
+    where = Linear(dim=2, bound=1.5) if space is None else checked_space(space)
+    if not is_piece(predictor, Predictor, Forecaster):
+        raise InvalidArgumentError("predictor", predictor, "is not a predictor", "pass e.g. FTRL()")
     try:
-        if hasattr(predictor, "start"):
-            predictor.start(family, space or Linear(dim=2, bound=1.5))
+        if isinstance(predictor, Predictor):
+            predictor.start(family, where)
     except InvalidArgumentError:
         return False
     return True

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likeset import support
-from likeset.arguments import positive_integer, real_array, real_number, signs
+from likeset.arguments import LARGEST, positive_integer, real_array, real_number, signs
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
 from likeset.merged import with_columns
 from likeset.outline import outline
@@ -374,6 +374,10 @@ class LikelihoodSet:
                 "pass weights in [0, 1]",
             )
         c = -np.log(self.alpha) if level is None else real_number("level", level)
+        if LARGEST < abs(c) < inf:
+            raise InvalidArgumentError(
+                "level", level, f"is beyond {LARGEST:g} nats", "pass a level such as log(1/alpha)"
+            )
         gains = np.where(weights > 0, weights * np.where(weights > 0, self._gains, 0.0), 0.0)
         return _Reweighted(self, gains, reweighted(self._terms, weights), c)
 

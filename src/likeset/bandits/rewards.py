@@ -14,7 +14,7 @@ import numpy as np
 
 from likeset.arguments import flag, floats
 from likeset.bandits.protocols import Array
-from likeset.errors import InvalidArgumentError, PieceError
+from likeset.errors import InvalidArgumentError, PieceError, ShapeError
 from likeset.spaces import RKHS, Linear
 
 _USUAL = 8.0  # functions of the user's own are looked at between -8 and 8 at least, to see their direction
@@ -78,6 +78,8 @@ class Reward:
     def band(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Bounds of the reward from bounds of the score; a function whose bounds cross is not monotone, and refused."""
         lowest, highest = self.of_scores(low), self.of_scores(high)
+        if lowest.shape != highest.shape:
+            raise ShapeError("high", high, f"has shape {highest.shape}", f"pass as many as low has: {lowest.shape}")
         crossed = lowest > highest
         if crossed.any():
             i = int(np.argmax(crossed))

@@ -125,6 +125,14 @@ def simulate(
         raise InvalidArgumentError(
             "policy", policy, "seeks the opposite of what the environment pays", "give it reward=environment.reward"
         )
+    box, dim = getattr(policy, "box", None), environment.space.covariate_shape[0]
+    if box is not None and len(box) != dim:
+        raise InvalidArgumentError(
+            "policy",
+            policy,
+            f"plays in a box of {len(box)} coordinates, not {dim}",
+            "give it bounds of the environment",
+        )
     seq = getattr(policy, "seq", None)
     record: dict[str, list[Any]] = {f.name: [] for f in fields(Trace) if f.name != "refuted"}
     refuted = False

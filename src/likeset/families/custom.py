@@ -149,9 +149,11 @@ class CustomFamily:
             return self._own("sample", lambda: self._sample(z, rng))  # type: ignore[misc]
         flat = np.ravel(z)
         draws = np.empty(flat.shape)
+        last, cumulative = np.nan, np.zeros(0)
         for i, zi in enumerate(flat):
-            y, v = self.outcomes(np.array([zi]))
-            cumulative = np.cumsum(v * np.exp(self.log_density(y, np.full(len(y), zi))))
+            if zi != last:  # the same z over and over is the usual case
+                y, v = self.outcomes(np.array([zi]))
+                last, cumulative = zi, np.cumsum(v * np.exp(self.log_density(y, np.full(len(y), zi))))
             u = rng.uniform() * cumulative[-1]
             draws[i] = y[np.searchsorted(cumulative, u)] if self.discrete else np.interp(u, cumulative, y)
         return draws.reshape(z.shape)
@@ -162,11 +164,12 @@ class CustomFamily:
         if self._mean is not None:
             return self._own("mean", lambda: self._mean(z))  # type: ignore[misc]
         z = real_array("z", z)
-        means = np.empty(z.size)
-        for i, zi in enumerate(np.ravel(z)):
+        distinct, place = np.unique(z, return_inverse=True)
+        means = np.empty(len(distinct))
+        for i, zi in enumerate(distinct):
             y, v = self.outcomes(np.array([zi]))
             means[i] = np.sum(v * y * np.exp(self.log_density(y, np.full(len(y), zi))))
-        return means.reshape(z.shape)
+        return means[place].reshape(z.shape)
 
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """Smallest and largest second derivative seen at probe points with |z| <= bound (a measurement)."""

@@ -12,7 +12,7 @@ q being normalised. Any object with these two methods may be passed as ``predict
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -74,6 +74,18 @@ class Predictor(Protocol):
     def start(self, family: Family, space: Space) -> Forecaster:
         """A fresh forecaster."""
         ...
+
+
+def is_piece(thing: object, *protocols: Any) -> bool:
+    """Whether an object keeps one of the protocols, with methods where these have methods (a range has a start)."""
+    return not isinstance(thing, type) and any(
+        isinstance(thing, protocol) and all(callable(getattr(thing, name)) for name in _methods(protocol))
+        for protocol in protocols
+    )
+
+
+def _methods(protocol: Any) -> list[str]:
+    return [name for name, value in vars(protocol).items() if callable(value) and not name.startswith("_")]
 
 
 class PlugIn:

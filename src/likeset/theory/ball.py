@@ -10,7 +10,7 @@ from likeset.arguments import error_level, one_row, positive, positive_integer, 
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family
 from likeset.sets import LikelihoodSet
-from likeset.theory.geometry import Curvature, LogPartition, not_negative, penalised_estimate
+from likeset.theory.geometry import Curvature, LogPartition, check_fit, not_negative, penalised_estimate
 
 
 def bregman_radius(
@@ -32,9 +32,10 @@ def bregman_radius(
     >>> float(bregman_radius(0.5, 0.2, curvature=c, nu=1.0, bound=1.0, alpha=0.1, delta=0.1).round(3))
     18.216
     """
+    gain, regret = _along_time(gain, regret)
     ratio, extra = _ratio(curvature), positive("nu", nu) * positive("bound", bound) ** 2 / 2
-    inside = np.log(1 / error_level("delta", delta)) + extra + not_negative("gain", gain)
-    outside = np.log(1 / error_level("alpha", alpha)) + real_array("regret", regret)
+    inside = np.log(1 / error_level("delta", delta)) + extra + gain
+    outside = np.log(1 / error_level("alpha", alpha)) + regret
     return 4 * ratio * inside + 2 * outside
 
 
@@ -50,9 +51,10 @@ def bregman_radius_as_printed(
     >>> float(bregman_radius_as_printed(0.5, 0.2, curvature=c, nu=1.0, bound=1.0, alpha=0.1, delta=0.1).round(3))
     20.216
     """
+    gain, regret = _along_time(gain, regret)
     inside = np.log(1 / error_level("alpha", alpha)) + positive("nu", nu) * positive("bound", bound) ** 2
-    outside = np.log(1 / error_level("delta", delta)) + real_array("regret", regret)
-    return 4 * _ratio(curvature) * (inside + not_negative("gain", gain)) + 2 * outside
+    outside = np.log(1 / error_level("delta", delta)) + regret
+    return 4 * _ratio(curvature) * (inside + gain) + 2 * outside
 
 
 def deviation_bound(gain: Any, *, nu: float, bound: float, delta: float) -> Array:
@@ -111,6 +113,12 @@ def largest_divergence(
         best = np.maximum(best, values)
         directions = Z.gradient(points) - slope
     return float(best.max())
+
+
+def _along_time(gain: Any, regret: Any) -> tuple[Array, Array]:
+    gains, regrets = not_negative("gain", gain), real_array("regret", regret)
+    check_fit(gains, regrets, "regret")
+    return gains, regrets
 
 
 def _ratio(curvature: Curvature) -> float:

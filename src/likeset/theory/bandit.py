@@ -13,7 +13,7 @@ from likeset.arguments import error_level, positive, positive_integer
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families.base import Array
 from likeset.theory.gain import information_gain
-from likeset.theory.geometry import covariate_rows, not_negative
+from likeset.theory.geometry import check_fit, covariate_rows, not_negative
 
 
 def linear_bandit_regret_bound(x: Any, *, sigma: float, penalty: float, bound: float, delta: float) -> Array:
@@ -75,7 +75,8 @@ def bandit_regret_bound(gain: Any, radius: Any, *, mu: float, lipschitz: float =
     if gamma.ndim != 1 or radius.shape != gamma.shape:
         raise ShapeError("radius", radius, f"has shape {radius.shape}", f"pass one for each of the {gamma.size} gains")
     beta = 2 * np.maximum.accumulate(radius)
-    times = np.arange(1, len(gamma) + 1) if t is None else not_negative("t", t)
+    times = np.arange(1.0, len(gamma) + 1) if t is None else not_negative("t", t)
+    check_fit(gamma, times, "t")
     return positive("lipschitz", lipschitz) * np.sqrt(2 * times * gamma * beta / positive("mu", mu))
 
 

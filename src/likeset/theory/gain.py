@@ -49,6 +49,7 @@ def information_gain(x: Any, mu: float, nu: float) -> Array:
     >>> information_gain([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], mu=1.0, nu=1.0).round(4)
     array([0.6931, 1.0986, 1.7918])
     """
+    mu = positive("mu", mu)
     before, _ = squared_lengths(x, mu, nu)
     return np.cumsum(np.log1p(mu * before))
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from likeset.arguments import floats, one_row, positive, real_array, rows
+from likeset.arguments import one_row, positive, real_array, rows
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families.base import Array, CurveFamily, Family, curve_derivatives
 from likeset.support.curves import curve_remainder
@@ -143,6 +143,11 @@ class Curvature:
         checked, scale = canonical(family)
         reach = positive("bound", bound) * float(np.linalg.norm(covariate_rows(x), axis=1).max())
         mu, L = checked.curvature_bounds(reach)
+        if not mu > 0.0 or not np.isfinite(L):
+            raise InvalidArgumentError(
+                "bound", bound, f"lets |x'theta| reach {reach:g}, where the curvature of {checked!r} is zero or infinite",
+                "pass a smaller bound, or shorter covariates",
+            )  # fmt: skip
         low, high = curve_derivatives(checked.curve, np.array([-reach, reach]))[0] * scale
         return cls(mu, L, reach, float(low), float(high), checked.curve is not Curve.EXPONENTIAL)
 
@@ -167,7 +172,7 @@ def log_partition(family: Family, z: Any) -> tuple[Array, Array, Array]:
     [18.0, 12.0, 4.0]
     """
     checked, scale = canonical(family)
-    z = floats("z", z)
+    z = real_array("z", z)
     first, second = curve_derivatives(checked.curve, z)
     return scale * curve_heights(checked.curve, z), scale * first, scale * second
 
@@ -186,6 +191,16 @@ def not_negative(name: str, value: Any) -> Array:
     if (array < 0).any():
         raise InvalidArgumentError(name, value, "has a negative entry", "pass numbers >= 0")
     return array
+
+
+def check_fit(first: Array, second: Array, name: str) -> None:
+    """Refuse arrays over time, the second of them called ``name``, that do not fit each other."""
+    try:
+        np.broadcast_shapes(first.shape, second.shape)
+    except ValueError:
+        raise ShapeError(
+            name, second, f"has shape {second.shape}", f"pass one entry for each of {first.shape}"
+        ) from None
 
 
 def stream_weights(weights: Any, count: int) -> Array:
