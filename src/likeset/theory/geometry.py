@@ -145,7 +145,7 @@ class Curvature:
         mu, L = checked.curvature_bounds(reach)
         if not mu > 0.0 or not np.isfinite(L):
             raise InvalidArgumentError(
-                "bound", bound, f"lets |x'theta| reach {reach:g}, where the curvature of {checked!r} is zero or infinite",
+                "bound", bound, f"lets |x'theta| reach {reach:g}, where the curvature of {checked!r} is 0 or infinite",
                 "pass a smaller bound, or shorter covariates",
             )  # fmt: skip
         low, high = curve_derivatives(checked.curve, np.array([-reach, reach]))[0] * scale
