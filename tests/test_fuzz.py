@@ -10,8 +10,8 @@ import importlib.util
 import inspect
 import io
 import os
-import resource
 import signal
+import sys
 import types
 import warnings
 
@@ -22,6 +22,9 @@ from tests import hostile, live
 
 import likeset as ls
 from likeset import comparison, predictors
+
+resource = pytest.importorskip("resource")
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits time and memory as Linux does")
 
 SECONDS = 5.0
 MEMORY = 3 * 2**30  # address space beyond what is in use

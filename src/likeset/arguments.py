@@ -43,7 +43,7 @@ def real_number(name: str, value: Any) -> float:
         try:
             number = float(value)
         except OverflowError:
-            raise InvalidArgumentError(name, value, "is too large to be a number", _UNITS) from None
+            raise InvalidArgumentError(name, value, "is too large for a floating-point number", _UNITS) from None
     elif not isinstance(value, _NEVER_NUMBERS) and not _is_array_of_others(value):
         number = _converted(name, value)
     else:

@@ -228,7 +228,7 @@ def random_function(
 
     grid = np.linspace(0.0, 1.0, 50) if domain is None else real_array("domain", domain)
     kernel = RBF(0.15) if kernel is None else kernel
-    bound = positive("bound", bound)
+    bound, scale = positive("bound", bound), positive("scale", scale)
     space = RKHS(kernel, bound, domain=grid)
     assert space.domain is not None
     rng = generator(seed_number("seed", seed))

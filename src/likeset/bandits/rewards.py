@@ -77,9 +77,12 @@ class Reward:
 
     def band(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Bounds of the reward from bounds of the score; a function whose bounds cross is not monotone, and refused."""
+        low, high = floats("low", low), floats("high", high)
+        if low.shape != high.shape:
+            raise ShapeError("high", high, f"has shape {high.shape}", f"pass as many as low has: {low.shape}")
+        if (low > high).any():
+            raise InvalidArgumentError("low", low, "is above high somewhere", "pass (low, high) of every score")
         lowest, highest = self.of_scores(low), self.of_scores(high)
-        if lowest.shape != highest.shape:
-            raise ShapeError("high", high, f"has shape {highest.shape}", f"pass as many as low has: {lowest.shape}")
         crossed = lowest > highest
         if crossed.any():
             i = int(np.argmax(crossed))
