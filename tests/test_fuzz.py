@@ -12,15 +12,17 @@ import io
 import os
 import signal
 import sys
+import time
 import types
 import warnings
 
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
-from tests import hostile, live
 
+import hostile
 import likeset as ls
+import live
 from likeset import comparison, predictors
 
 resource = pytest.importorskip("resource")
@@ -194,12 +196,21 @@ class Fuzzer:
         return label, owner, function, args, kwargs
 
     def run(self, seed, number):
-        """None, or (label, what went wrong, arguments)."""
+        """None, or (label, what went wrong, arguments). A slow call gets a second chance: kernels are compiled once."""
+        label, problem, arguments, seconds = self._attempt(seed, number)
+        if seconds > SECONDS:
+            label, problem, arguments, seconds = self._attempt(seed, number)
+            problem = f"took {seconds:.1f} s, twice more than {SECONDS:g}" if seconds > SECONDS else problem
+        if problem is None or (label == "ConfidenceSequence.save" and not SAVE_IS_TYPED):
+            return None
+        return label, problem, arguments
+
+    def _attempt(self, seed, number):
         label, owner, function, args, kwargs = self.case(seed, number)
         changing = [v for v in (owner, *args, *kwargs.values()) if live.can_change(v)]
         before = [live.fingerprint(v) for v in changing]
-        problem = None
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        problem, start = None, time.perf_counter()
+        signal.setitimer(signal.ITIMER_REAL, 12 * SECONDS)
         try:
             answer = function(*args, **kwargs)
             if label.endswith(("interval", "intervals", "bounding_box")) and (answer[0] > answer[1]).any():
@@ -209,14 +220,12 @@ class Fuzzer:
             if [live.fingerprint(v) for v in changing] != before:
                 problem = f"changed state, then {type(error).__name__}"
         except TookTooLong:
-            problem = f"took longer than {SECONDS:g} s"
+            problem = "took too long"
         except Exception as error:
             problem = f"{type(error).__name__}: {str(error)[:150]}"
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-        if problem is None or (label == "ConfidenceSequence.save" and not SAVE_IS_TYPED):
-            return None
-        return label, problem, _shown(args, kwargs)
+        return label, problem, _shown(args, kwargs), time.perf_counter() - start
 
 
 def _fault_of_message(error):
