@@ -21,14 +21,17 @@ from typing import Any
 
 import numpy as np
 
+from likeset.arguments import one_row, real_array, rows
 from likeset.descriptions import describe
-from likeset.errors import InvalidArgumentError, LikesetError
+from likeset.errors import InvalidArgumentError, LikesetError, ShapeError
 from likeset.families import FAMILIES
-from likeset.families.base import Array, CurveFamily, Family
+from likeset.families.base import Array, CurveFamily, Family, checked_family
 from likeset.persistence import load
-from likeset.predictors import PREDICTORS
+from likeset.predictors import PREDICTORS, Forecaster, Predictor
+from likeset.predictors.base import is_piece
 from likeset.sequence import ConfidenceSequence
 from likeset.spaces import Embedded, Linear
+from likeset.spaces.base import checked_space
 from likeset.weights import WEIGHTINGS
 
 TOLERANCE = 1e-4  # allowed above 1: the quadrature does not know the kinks of a forecast; leaks show at 1e-2 and more
@@ -56,8 +59,8 @@ def built_in_weightings() -> list[Any]:
 
 def one_step_growth(sequence: ConfidenceSequence, x: Any, theta: Any) -> float:
     """Expected factor by which R(theta) grows at x if theta is true; at most 1 for a valid construction."""
-    covariate = sequence.space.covariates(x)
-    z = float(covariate[0] @ np.asarray(theta, dtype=np.float64))
+    covariate = _one_covariate(sequence, x)
+    z = float(covariate[0] @ one_row("theta", theta, covariate.shape[1]))
     reach = min(sequence.space.bound * float(np.linalg.norm(covariate)), 3.0)
     y, v = sequence.family.outcomes(np.array([min(z, -reach), z, max(z, reach)]))
     before = sequence.set.log_ratio(theta)
@@ -73,7 +76,7 @@ def one_step_growth(sequence: ConfidenceSequence, x: Any, theta: Any) -> float:
 
 def check_growth(sequence: ConfidenceSequence, x: Any, thetas: Any) -> None:
     """Raise unless R(theta) is a supermartingale step at x for every row of ``thetas``."""
-    for theta in np.atleast_2d(thetas):
+    for theta in rows("thetas", thetas, _one_covariate(sequence, x).shape[1]):
         growth = one_step_growth(sequence, x, theta)
         if not growth <= 1.0 + TOLERANCE:
             raise ContractError(
@@ -86,7 +89,8 @@ def check_growth(sequence: ConfidenceSequence, x: Any, thetas: Any) -> None:
 def check_family(family: Family, z_values: Any = (-1.5, -0.3, 0.0, 0.7, 1.6)) -> None:
     """Raise unless densities are normalised, derivatives are right, and mean, samples and flags agree."""
     rng = np.random.default_rng(0)
-    for z in np.asarray(z_values, dtype=np.float64):
+    checked_family(family)
+    for z in np.ravel(real_array("z_values", z_values)):
         y, v = family.outcomes(np.array([z]))
         mass = float(np.sum(v * np.exp(family.log_density(y, np.full(len(v), z)))))
         _require(abs(mass - 1.0) < 1e-6, family, f"density at z = {z:g} integrates to {mass:.8f}, not 1")
@@ -97,7 +101,7 @@ def check_family(family: Family, z_values: Any = (-1.5, -0.3, 0.0, 0.7, 1.6)) ->
         numbers = canonical[:, 0] if family.observation_shape else canonical
         spread = 6 * numbers.std() / np.sqrt(len(numbers)) + 1e-9
         _require(
-            abs(numbers.mean() - float(family.mean(z))) < spread,
+            abs(numbers.mean() - float(family.mean(np.asarray(z)))) < spread,
             family,
             f"mean({z:g}) disagrees with the mean of samples",
         )
@@ -128,7 +132,7 @@ def check_weighting(weighting: Any, family: Family) -> None:
 
 def check_predictability(sequence: ConfidenceSequence, x: Any) -> None:
     """Raise unless weight and forecast at x are the same whatever y comes, and the forecast is a density."""
-    covariate = sequence.space.covariates(x)
+    covariate = _one_covariate(sequence, x)
     phi = _embedded(sequence, covariate[0])
     forecast = copy.deepcopy(sequence)._running.forecaster.forecast(phi)
     y, v = sequence.family.outcomes(np.linspace(-3.0, 3.0, 5))
@@ -148,6 +152,7 @@ def check_predictability(sequence: ConfidenceSequence, x: Any) -> None:
 
 def check_round_trip(sequence: ConfidenceSequence) -> None:
     """Raise unless a saved and loaded copy continues bit for bit; pieces of the user's own are passed again, fresh."""
+    _checked_sequence(sequence)
     roles = ("family", "space", "predictor", "weighting")
     own = {role: copy.deepcopy(getattr(sequence, role)) for role in roles if "own" in describe(getattr(sequence, role))}
     with tempfile.TemporaryDirectory() as folder:
@@ -171,12 +176,29 @@ def check_round_trip(sequence: ConfidenceSequence) -> None:
 
 def applicable(predictor: Any, family: Family, space: Any = None) -> bool:
     """Whether a predictor can be used with a family (VAW needs a log-partition function)."""
+    checked_family(family)
+    where = Linear(dim=2, bound=1.5) if space is None else checked_space(space)
+    if not is_piece(predictor, Predictor, Forecaster):
+        raise InvalidArgumentError("predictor", predictor, "is not a predictor", "pass e.g. FTRL()")
     try:
-        if hasattr(predictor, "start"):
-            predictor.start(family, space or Linear(dim=2, bound=1.5))
+        if isinstance(predictor, Predictor):
+            predictor.start(family, where)
     except InvalidArgumentError:
         return False
     return True
+
+
+def _checked_sequence(sequence: Any) -> ConfidenceSequence:
+    if not isinstance(sequence, ConfidenceSequence):
+        raise InvalidArgumentError("sequence", sequence, "is not a ConfidenceSequence", "pass the sequence to check")
+    return sequence
+
+
+def _one_covariate(sequence: Any, x: Any) -> Array:
+    covariate = _checked_sequence(sequence).space.covariates(x)
+    if len(covariate) != 1:
+        raise ShapeError("x", x, f"has {len(covariate)} rows", "pass one covariate")
+    return covariate
 
 
 def _example(cls: Any) -> Any:

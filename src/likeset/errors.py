@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import reprlib
 from typing import Any
 
 
@@ -39,7 +40,7 @@ class InvalidArgumentError(LikesetError, ValueError):
         self.value = value
         self.problem = problem
         self.remedy = remedy
-        super().__init__(f"{argument} = {_brief(value)} {problem}; {remedy}.")
+        super().__init__(f"{argument} = {_brief(value)} {problem[:_LONGEST]}; {remedy}.")
 
 
 class ShapeError(InvalidArgumentError):
@@ -132,9 +133,44 @@ def _portable(value: Any) -> Any:
     return value
 
 
-def _brief(value: object, limit: int = 80) -> str:
+_LIMIT = 80
+_LONGEST = 1000  # of what is said about a value: messages of others are quoted there, and may quote the value
+
+
+class _Brief(reprlib.Repr):
+    """Short representations of anything, built without the long ones: an error message must not be an error itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 6
+        self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdict = self.maxarray = (
+            self.maxdeque
+        ) = 40
+        self.maxstring = self.maxlong = self.maxother = 4 * _LIMIT
+
+    def repr_int(self, x: int, level: int) -> str:
+        """Python refuses to print integers of thousands of digits; their size says enough."""
+        return repr(x) if x.bit_length() < 2048 else f"<an integer of about {int(x.bit_length() * 0.30103) + 1} digits>"
+
+    def repr_bytes(self, x: bytes, level: int) -> str:
+        """The beginning is enough."""
+        return repr(x[: self.maxstring])
+
+    def repr_instance(self, x: object, level: int) -> str:
+        """What an object says of itself, or its type where that fails."""
+        try:
+            return repr(x)[: self.maxother]
+        except Exception:
+            return f"<{type(x).__name__} that cannot be shown>"
+
+
+_briefly = _Brief()
+
+
+def _brief(value: object, limit: int = _LIMIT) -> str:
+    """At most ``limit`` characters that stand for a value, whatever it is."""
     try:
-        text = " ".join(repr(value).split())
-    except Exception:  # the message matters more than a repr that fails
-        text = f"<{type(value).__name__}>"
+        text = " ".join(_briefly.repr(value).split())
+    except Exception:
+        text = f"<{type(value).__name__} that cannot be shown>"
     return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likeset.arguments import positive_integer, real_array
+from likeset.arguments import positive_integer, real_array, seed_number
 from likeset.errors import ShapeError
 from likeset.support.terms import Array
 
@@ -50,8 +50,8 @@ def maximise_upper(s: LikelihoodSet, bounds: Any, starts: int, seed: int) -> Pea
         box = box[None, :]
     if box.shape != (dim, 2) or not (box[:, 0] < box[:, 1]).all():
         raise ShapeError("bounds", bounds, "is not a box", f"pass {dim} pairs (low, high), low < high")
-    starts = positive_integer("starts", starts)
-    rng = np.random.default_rng(seed)
+    starts = positive_integer("starts", starts, 10**4, "every start is a search of its own")
+    rng = np.random.default_rng(seed_number("seed", seed))
     candidates = rng.uniform(box[:, 0], box[:, 1], size=(starts * _CANDIDATES_PER_START, dim))
     if dim <= 6:
         corners = np.stack(np.meshgrid(*box, indexing="ij"), axis=-1).reshape(-1, dim)

@@ -18,6 +18,7 @@ from likeset.ledger import Ledger
 from likeset.own_pieces import OwnPieces, Running, is_built_in
 from likeset.predictors import Forecast, Forecaster, Mixture, Predictor
 from likeset.predictors.aggregate import started
+from likeset.predictors.base import is_piece
 from likeset.scoring import Scoring
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Embedded, Space
@@ -84,14 +85,14 @@ class ConfidenceSequence:
         self._alpha = error_level("alpha", alpha)
         self.predictor = Mixture() if predictor is None else predictor
         self.weighting = Unweighted() if weighting is None else weighting
-        if isinstance(predictor, type) or not isinstance(self.predictor, (Predictor, Forecaster)):
+        if not is_piece(self.predictor, Predictor, Forecaster):
             raise InvalidArgumentError(
                 "predictor",
                 predictor,
                 "is not a predictor",
                 "pass e.g. FTRL() or an object with forecast and observe",
             )
-        if isinstance(weighting, type) or not isinstance(self.weighting, (Weighting, Weigher)):
+        if not is_piece(self.weighting, Weighting, Weigher):
             raise InvalidArgumentError(
                 "weighting",
                 weighting,

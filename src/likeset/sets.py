@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likeset import support
-from likeset.arguments import positive_integer, real_array, real_number
+from likeset.arguments import LARGEST, positive_integer, real_array, real_number, signs
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
 from likeset.merged import Seen, with_columns
 from likeset.outline import outline
@@ -164,6 +164,10 @@ class LikelihoodSet:
         """
         first, first_outside = self._directions(X)
         second, second_outside = self._directions(Y)
+        if len(first) != len(second) and 1 not in (len(first), len(second)):
+            raise ShapeError(
+                "Y", Y, f"has {len(second)} rows", f"pass one for each of the {len(first)} rows of X, or one"
+            )
         inside, outside = first - second, first_outside + second_outside
         # Cancellation in the difference is worth at most this much of theta's length.
         lost = _ROUNDING * (np.linalg.norm(first, axis=1) + np.linalg.norm(second, axis=1))
@@ -197,14 +201,14 @@ class LikelihoodSet:
         x = self.space.covariates(X, "X")
         plain = covariate_weights is None and level is None
         asked = self if plain else self._with_weights(covariate_weights, level)
-        signs = np.broadcast_to(np.where(np.asarray(sign) < 0, -1.0, 1.0), (len(x),))
+        direction = signs("sign", sign, len(x))
         with SingleThreadedBlas():
             inside, outside = self._basis.coordinates(x)
             starts = None if near is None else self._starts(near, len(x))
-            solution = asked._maximise(signs[:, None] * inside, outside, starts)
+            solution = asked._maximise(direction[:, None] * inside, outside, starts)
             found, beyond = _parts(solution, self._basis.dimension)
             # The part outside the span was measured along sign * x.
-            maximisers = self._basis.lift(found, signs * beyond, x)
+            maximisers = self._basis.lift(found, direction * beyond, x)
         return Support(solution.values, maximisers, solution.upper)
 
     @property
@@ -247,7 +251,7 @@ class LikelihoodSet:
         dim = self._plain_dimension("boundary")
         if dim != 2:
             raise InvalidArgumentError("dim", dim, "is not 2", "boundary curves exist for two-dimensional theta only")
-        return outline(self, positive_integer("n_points", n_points))
+        return outline(self, positive_integer("n_points", n_points, 10**6, "every point takes many evaluations"))
 
     @cached_property
     def centre(self) -> Array:
@@ -418,6 +422,10 @@ class LikelihoodSet:
                 "pass weights in [0, 1]",
             )
         c = -log(self.alpha) if level is None else real_number("level", level)
+        if LARGEST < abs(c) < inf:
+            raise InvalidArgumentError(
+                "level", level, f"is beyond {LARGEST:g} nats", "pass a level such as log(1/alpha)"
+            )
         gains = np.where(weights > 0, weights * np.where(weights > 0, self._gains, 0.0), 0.0)
         return _Reweighted(self, gains, reweighted(self._terms, weights), c)
 

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from likeset.arguments import positive
+from likeset.arguments import choice, positive
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family
 from likeset.spaces.base import Embedded, Space
@@ -90,9 +90,7 @@ class BiasWeighting:
     """
 
     def __init__(self, estimate: str = "bound", penalty: float = 1.0) -> None:
-        if estimate not in ("bound", "exact", "projection"):
-            raise InvalidArgumentError("estimate", estimate, "is unknown", 'use "bound", "exact" or "projection"')
-        self.estimate = estimate
+        self.estimate = choice("estimate", estimate, ("bound", "exact", "projection"))
         self.penalty = positive("penalty", penalty)
 
     def __repr__(self) -> str:

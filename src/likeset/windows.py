@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from likeset.arguments import positive_integer, real_array, real_number
 from likeset.errors import InvalidArgumentError, ShapeError
-from likeset.spaces.base import Array, Space
+from likeset.spaces.base import Array, Space, checked_space
 from likeset.support.terms import WindowTable
 
 Mask = NDArray[np.bool_]
@@ -91,6 +91,7 @@ class Windows:
         ``points`` default to the domain of the space; for a continuous one pass a net of it, for a linear model its
         arms. Centres are picked greedily, always the point least covered so far, up to ``max_windows``.
         """
+        checked_space(space)
         if points is None:
             points = getattr(space, "domain", None)
             if points is None:

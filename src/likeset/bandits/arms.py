@@ -10,6 +10,21 @@ from likeset.bandits.protocols import Array
 from likeset.errors import InvalidArgumentError, ShapeError
 
 
+def index_among(name: str, value: Any, count: int) -> int:
+    """An index of one of ``count`` arms: a whole number, not a float that happens to be one."""
+    try:
+        number = np.asarray(value)
+    except Exception:  # ragged lists, and objects that are no arrays
+        number = np.zeros(0)
+    if number.shape != () or number.dtype.kind not in "iu":
+        raise InvalidArgumentError(name, value, "is not an index", "pass what ask() returned, a whole number")
+    if not 0 <= number < count:
+        raise InvalidArgumentError(
+            name, value, f"is not one of the {count} arms", f"pass an index from 0 to {count - 1}"
+        )
+    return int(number)
+
+
 class Arms:
     """Checks what is offered and remembers which covariate an index means."""
 
@@ -39,17 +54,7 @@ class Arms:
         """The row that an index means, in the table offered last."""
         if self.current is None:
             raise InvalidArgumentError("arm", arm, "means nothing before arms were offered", "call ask(arms) first")
-        number = np.asarray(arm)
-        if number.shape != () or number.dtype.kind not in "iu":
-            raise InvalidArgumentError("arm", arm, "is not an index", "pass what ask() returned, a whole number")
-        if not 0 <= number < len(self.current):
-            raise InvalidArgumentError(
-                "arm",
-                arm,
-                f"is not one of the {len(self.current)} arms",
-                f"pass an index from 0 to {len(self.current) - 1}",
-            )
-        return self.current[int(number)]
+        return self.current[index_among("arm", arm, len(self.current))]
 
     def _checked(self, arms: Any) -> Array:
         rows = self.space.covariates(arms, "arms")

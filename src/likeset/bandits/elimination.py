@@ -12,7 +12,7 @@ from likeset.arguments import real_number
 from likeset.bandits.arms import Arms
 from likeset.bandits.differences import difference_uppers
 from likeset.bandits.protocols import Array, checked_sequence
-from likeset.bandits.rewards import as_reward
+from likeset.bandits.rewards import as_reward, reach_of
 from likeset.bandits.running import RunningBounds
 from likeset.bandits.ties import highest
 from likeset.errors import EmptySetError, InvalidArgumentError
@@ -90,7 +90,6 @@ class Elimination:
 
     def __init__(self, seq: Any, arms: Any = None, *, reward: Any = "increasing", epsilon: float = 0.0) -> None:
         self.seq = checked_sequence(seq)
-        self.reward = as_reward(reward, getattr(seq, "family", None))
         self.epsilon = real_number("epsilon", epsilon)
         if not 0.0 <= self.epsilon < np.inf:
             raise InvalidArgumentError("epsilon", epsilon, "is not a tolerance", "pass a number >= 0")
@@ -98,6 +97,7 @@ class Elimination:
         if self.arms.fixed is None:
             raise InvalidArgumentError("arms", arms, "leaves nothing to choose from", "pass the arms to compare")
         self._rows = self.arms.fixed
+        self.reward = as_reward(reward, getattr(seq, "family", None), reach_of(seq.space, self._rows))
         if len(np.unique(self._rows, axis=0)) < len(self._rows):
             raise InvalidArgumentError("arms", arms, "has an arm twice", "pass each arm once")
         self.certificate: Certificate | None = None
@@ -151,7 +151,7 @@ class Elimination:
     def intervals(self) -> tuple[Array, Array]:
         """(lower, upper) of the reward of every arm, valid for all arms and at all times at once."""
         low, high = self._running.intervals(self.seq.set, self._rows)
-        return self.reward.of_scores(low), self.reward.of_scores(high)
+        return self.reward.band(low, high)
 
     def _look(self) -> None:
         current = self._seen = self.seq.set

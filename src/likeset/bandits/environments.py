@@ -20,11 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import positive, positive_integer, real_array
-from likeset.bandits.protocols import Array, generator
+from likeset.arguments import choice, generator, positive, positive_integer, real_array, seed_number
+from likeset.bandits.arms import index_among
+from likeset.bandits.protocols import Array
 from likeset.bandits.rewards import INCREASING, Reward, as_reward
-from likeset.errors import InvalidArgumentError, ShapeError
+from likeset.errors import InvalidArgumentError, PieceError, ShapeError
 from likeset.families import Bernoulli, Family, Gaussian, Laplace, LogWeibull, Poisson
+from likeset.families.base import checked_family
 from likeset.sequence import ConfidenceSequence
 from likeset.spaces import RKHS, Linear
 
@@ -36,6 +38,8 @@ PAPER_BOUND_CAMELBACK = 2.0
 
 NOISES = ("gaussian", "laplace", "poisson", "survival", "bernoulli")
 SURVIVAL_SHAPE = 2.0
+_MOST_POINTS = 4096
+_MATRIX = "the kernel matrix of the domain would not fit into memory"
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,8 @@ class Environment:
 
     def sample(self, index: int, rng: np.random.Generator) -> Any:
         """One observation of an arm; survival: a (log time, event) pair."""
-        return self.family.sample(self.z[index : index + 1], rng)[0]
+        number = index_among("index", index, len(self.z))
+        return self.family.sample(self.z[number : number + 1], rng)[0]
 
     def sequence(self, alpha: float = 0.1, **options: Any) -> ConfidenceSequence:
         """A ``ConfidenceSequence`` for this environment's family and space; options are passed on."""
@@ -120,7 +125,7 @@ class ChangingArms:
 
     def offer(self, rng: np.random.Generator) -> Environment:
         """The arms of the next round."""
-        arms = _sphere(self.n_arms, self.space.dim, rng)
+        arms = _sphere(self.n_arms, self.space.dim, generator(rng))
         return Environment("contexts", self.family, self.space, arms, arms @ self.theta, self.theta, self.reward)
 
 
@@ -147,13 +152,21 @@ def from_function(
     """
     if not callable(f):
         raise InvalidArgumentError("f", f, "is not callable", "pass a vectorised function of x")
-    family = Gaussian(0.1) if family is None else family
+    family = Gaussian(0.1) if family is None else checked_family(family)
+    if not isinstance(name, str):
+        raise InvalidArgumentError("name", name, "is not a name", "pass a string")
     points = real_array("domain", domain)
     flat = points.ndim <= 1
 
     def at(x: Array) -> Array:
         rows = np.asarray(x, dtype=np.float64)
-        return np.asarray(f(rows.reshape(-1) if flat else rows), dtype=np.float64)
+        try:
+            return np.asarray(f(rows.reshape(-1) if flat else rows), dtype=np.float64)
+        except Exception as error:
+            raise PieceError(
+                f"the function {f!r} of the environment failed ({type(error).__name__}: {error}); it must be "
+                "vectorised over rows of x and return numbers."
+            ) from error
 
     z = real_array("f(domain)", at(points))
     space = RKHS(kernel, 1.0 if bound is None else bound, domain=points)
@@ -178,7 +191,7 @@ def paper_1d(noise: str = "gaussian", bound: float | None = None, points: int = 
     """
     from sklearn.gaussian_process.kernels import RBF
 
-    grid = np.linspace(0.0, 1.2, positive_integer("points", points))
+    grid = np.linspace(0.0, 1.2, positive_integer("points", points, _MOST_POINTS, _MATRIX))
     return _noisy("paper 1-D", lambda x: -(1.4 - 3 * x) * np.sin(18 * x), grid, RBF(0.06), bound, noise, 0.15)
 
 
@@ -190,7 +203,7 @@ def camelback(noise: str = "gaussian", bound: float | None = None, points: int =
     """
     from sklearn.gaussian_process.kernels import RBF
 
-    side = np.linspace(-0.5, 0.5, positive_integer("points", points))
+    side = np.linspace(-0.5, 0.5, positive_integer("points", points, 64, _MATRIX))
     grid = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1).reshape(-1, 2)
 
     def height(x: Array) -> Array:
@@ -215,10 +228,10 @@ def random_function(
 
     grid = np.linspace(0.0, 1.0, 50) if domain is None else real_array("domain", domain)
     kernel = RBF(0.15) if kernel is None else kernel
-    bound = positive("bound", bound)
+    bound, scale = positive("bound", bound), positive("scale", scale)
     space = RKHS(kernel, bound, domain=grid)
     assert space.domain is not None
-    rng = generator(seed, "seed")
+    rng = generator(seed_number("seed", seed))
     centres = positive_integer("centres", centres)
     chosen = space.domain[rng.choice(len(space.domain), size=min(centres, len(space.domain)), replace=False)]
     shares = rng.standard_normal(len(chosen))
@@ -282,8 +295,7 @@ def _noisy(
         "bernoulli": (Bernoulli(), "mean"),
         "survival": (LogWeibull(SURVIVAL_SHAPE), "decreasing"),
     }
-    if noise not in settings:
-        raise InvalidArgumentError("noise", noise, "is unknown", f"use one of {', '.join(NOISES)}")
+    choice("noise", noise, NOISES)
     family, reward = settings[noise]
     sign = -1.0 if noise == "survival" else 1.0
     return from_function(lambda x: sign * r(x), domain, kernel, bound, family, reward, name=f"{name}, {noise}")
@@ -302,10 +314,10 @@ def _containing_bound(space: RKHS, z: Array) -> float:
 
 
 def _drawn(dim: int, family: Family | None, n_arms: int, seed: int, bound: float) -> tuple[Array, Array, Family]:
-    dim, n_arms, bound = positive_integer("dim", dim), positive_integer("n_arms", n_arms), positive("bound", bound)
-    rng = generator(seed, "seed")
+    dim, n_arms = positive_integer("dim", dim, 10**4), positive_integer("n_arms", n_arms, 10**5)
+    bound, rng = positive("bound", bound), generator(seed_number("seed", seed))
     arms = _sphere(n_arms, dim, rng)
-    return arms, 0.9 * bound * _sphere(1, dim, rng)[0], Gaussian(0.3) if family is None else family
+    return arms, 0.9 * bound * _sphere(1, dim, rng)[0], Gaussian(0.3) if family is None else checked_family(family)
 
 
 def _sphere(count: int, dim: int, rng: np.random.Generator) -> Array:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from likeset.arguments import flag, generator
 from likeset.bandits.arms import Arms
-from likeset.bandits.protocols import Array, checked_sequence, generator
-from likeset.bandits.rewards import as_reward
+from likeset.bandits.protocols import Array, checked_sequence
+from likeset.bandits.rewards import as_reward, reach_of
 from likeset.bandits.running import RunningBounds, score_lowers
 from likeset.bandits.ties import highest
 
@@ -45,9 +46,9 @@ class LowerBound:
         rng: Any = None,
     ) -> None:
         self.seq = checked_sequence(seq)
-        self.reward = as_reward(reward, getattr(seq, "family", None))
-        self.running_intersection = bool(running_intersection)
+        self.running_intersection = flag("running_intersection", running_intersection)
         self.arms = Arms(seq.space, arms)
+        self.reward = as_reward(reward, getattr(seq, "family", None), reach_of(seq.space, self.arms.fixed))
         self.guarantee = -np.inf
         """Lower bound of the reward of the arm asked for last."""
         self._rng = None if rng is None else generator(rng)

@@ -66,14 +66,3 @@ def checked_sequence(seq: Any) -> SetSequence:
             "pass a ConfidenceSequence or an object with update, set, space, alpha",
         )
     return seq
-
-
-def generator(rng: Any, name: str = "rng") -> np.random.Generator:
-    """An explicit random generator; whole numbers are seeds."""
-    if isinstance(rng, np.random.Generator):
-        return rng
-    if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
-        return np.random.default_rng(int(rng))
-    raise InvalidArgumentError(
-        name, rng, "is not a random generator", "pass np.random.default_rng(seed), or a seed >= 0"
-    )

@@ -132,7 +132,9 @@ class RunningBounds:
             np.maximum.at(self.floor, slots, low)
             np.minimum.at(self.ceiling, slots, high)
         self._refuse_crossing(slots)
-        return np.asarray(self.floor[slots]), np.asarray(self.ceiling[slots])
+        # What is left of a crossing is less than the rounding of bounds, and belongs to both sides.
+        low, high = self.floor[slots], self.ceiling[slots]
+        return np.minimum(low, high), np.maximum(low, high)
 
     def _starts_help(self, current: Any) -> bool:
         return _starts_near(current) and witnesses.can_witness(self.space, current)

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likeset.arguments import positive_integer
+from likeset.arguments import choice as one_of
+from likeset.arguments import file_path, flag, generator, positive_integer, writing
 from likeset.bandits.arms import Arms
-from likeset.bandits.protocols import Array, generator
+from likeset.bandits.protocols import Array
 from likeset.errors import EmptySetError, InvalidArgumentError
 
 
@@ -67,7 +68,7 @@ class Trace:
     def to_csv(self, path: str | PathLike[str]) -> None:
         """Write one line per round, with a header; flags as 0 and 1."""
         columns = {k: v.astype(int) if v.dtype == bool else v for k, v in self.as_dict().items()}
-        with open(path, "w", newline="", encoding="utf-8") as file:
+        with writing(file_path("path", path)) as target, open(target, "w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(columns)
             writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
@@ -104,8 +105,8 @@ def simulate(
     """
     rounds = positive_integer("rounds", rounds)
     rng = generator(rng)
-    if on_empty not in ("stop", "explore"):
-        raise InvalidArgumentError("on_empty", on_empty, "is unknown", 'use "stop" or "explore"')
+    coverage = flag("coverage", coverage)
+    one_of("on_empty", on_empty, ("stop", "explore"))
     if not isinstance(width_every, (int, np.integer)) or isinstance(width_every, bool) or width_every < 0:
         raise InvalidArgumentError(
             "width_every", width_every, "is not a number of rounds", "pass 0 for never, or 1, 2, ..."
@@ -123,6 +124,14 @@ def simulate(
     if getattr(policy, "reward", None) is not None and policy.reward.increasing is not environment.reward.increasing:
         raise InvalidArgumentError(
             "policy", policy, "seeks the opposite of what the environment pays", "give it reward=environment.reward"
+        )
+    box, dim = getattr(policy, "box", None), environment.space.covariate_shape[0]
+    if box is not None and len(box) != dim:
+        raise InvalidArgumentError(
+            "policy",
+            policy,
+            f"plays in a box of {len(box)} coordinates, not {dim}",
+            "give it bounds of the environment",
         )
     seq = getattr(policy, "seq", None)
     record: dict[str, list[Any]] = {f.name: [] for f in fields(Trace) if f.name != "refuted"}

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from likeset.arguments import flag, generator
 from likeset.bandits.arms import Arms
 from likeset.bandits.continuous import checked_box, most_optimistic
-from likeset.bandits.protocols import Array, checked_sequence, generator
-from likeset.bandits.rewards import as_reward
+from likeset.bandits.protocols import Array, checked_sequence
+from likeset.bandits.rewards import as_reward, reach_of
 from likeset.bandits.running import RunningBounds, score_uppers
 from likeset.bandits.ties import highest
 from likeset.errors import InvalidArgumentError
@@ -28,7 +29,8 @@ class UCB:
     arms     covariates, one row each; ``None``: the domain of an RKHS, or arms given at every ``ask(arms)``. A fresh
              ``ConfidenceSequence`` is told of them (``expect``), so that its automatic windows can be built around them
     reward   monotone function g of z = x'theta: "increasing" (z), "decreasing" (-z: survival, where larger z is a
-             shorter life), "mean" (E[y given z] of the family), or a function such as ``np.exp``
+             shorter life), "mean" (E[y given z] of the family), or a function such as ``np.exp``. Functions are looked
+             at over every z that the arms and the bound on theta can reach (|z| <= 8 where arms or bound are not known)
     bounds   a box instead of arms, for continuous domains: ``ask`` then returns a covariate, ``tell`` takes one
     running_intersection   bound each arm by its smallest upper bound of all rounds so far (still valid), not only by
              the current one. Not for boxes, where arms do not come back
@@ -66,9 +68,9 @@ class UCB:
         rng: Any = None,
     ) -> None:
         self.seq = checked_sequence(seq)
-        self.reward = as_reward(reward, getattr(seq, "family", None))
-        self.running_intersection = bool(running_intersection)
-        if lazy and not running_intersection:
+        self.running_intersection = flag("running_intersection", running_intersection)
+        lazy = None if lazy is None else flag("lazy", lazy)
+        if lazy and not self.running_intersection:
             raise InvalidArgumentError(
                 "lazy", lazy, "needs the running intersection", "leave lazy out, or running_intersection on"
             )
@@ -82,9 +84,11 @@ class UCB:
             self.box = checked_box(bounds, seq.space.covariate_shape[0])
             self._search = self._rng or np.random.default_rng(0)
         self.arms = Arms(seq.space, arms)
+        family, reach = getattr(seq, "family", None), reach_of(seq.space, self.arms.fixed, self.box)
+        self.reward = as_reward(reward, family, reach)
         if arms is not None and isinstance(seq, ConfidenceSequence) and seq.n_observations == 0:
             seq.expect(arms)
-        self.lazy = not _closed_form(seq) if lazy is None else bool(lazy)
+        self.lazy = not _closed_form(seq) if lazy is None else lazy
         self._running = RunningBounds(seq.space, seq.alpha, self.reward)
         self._last: int | None = None
 
@@ -124,7 +128,7 @@ class UCB:
             low, high = self._running.intervals(current, rows)
         else:
             low, high = self.reward.score_bounds(*current.interval(rows))
-        return self.reward.of_scores(low), self.reward.of_scores(high)
+        return self.reward.band(low, high)
 
     def _scores(self, rows: Array) -> Array:
         current = self.seq.set

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likeset.arguments import positive
+from likeset.arguments import flag, positive
 from likeset.comparison.base import default_penalty, finite_bound
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.comparison.least_squares import LeastSquaresSet
@@ -48,7 +48,7 @@ class AbbasiYadkori(LeastSquaresSet):
         super().__init__(space, alpha, sigma)
         self.bound = finite_bound(space, "AY 2011")
         self.penalty = default_penalty(space) if penalty is None else positive("penalty", penalty)
-        self.within_theta = within_theta
+        self.within_theta = flag("within_theta", within_theta)
 
     def _snapshot(self) -> Ellipsoid:
         ridge = self._sums.ridge(self.sigma, self.penalty)

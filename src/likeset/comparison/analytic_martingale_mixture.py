@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likeset.arguments import positive
+from likeset.arguments import flag, positive
 from likeset.comparison.base import default_penalty, finite_bound
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.comparison.least_squares import LeastSquaresSet
@@ -43,7 +43,7 @@ class AnalyticMartingaleMixture(LeastSquaresSet):
         super().__init__(space, alpha, sigma)
         self.bound = finite_bound(space, "AMM")
         self.spread = 1 / default_penalty(space) if spread is None else positive("spread", spread)
-        self.within_theta = within_theta
+        self.within_theta = flag("within_theta", within_theta)
 
     def _snapshot(self) -> Ellipsoid:
         ridge = self._sums.ridge(self.sigma, 1 / self.spread)

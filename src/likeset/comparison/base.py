@@ -17,9 +17,9 @@ from likeset.arguments import error_level
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families import FAMILIES
-from likeset.families.base import Array, Family
+from likeset.families.base import Array, Family, checked_family
 from likeset.ledger import Ledger
-from likeset.spaces.base import Basis, Embedded, Space
+from likeset.spaces.base import Basis, Embedded, Space, checked_space
 from likeset.spaces.linear import Linear
 from likeset.spaces.rkhs import RKHS
 
@@ -110,10 +110,7 @@ class Comparison(ABC):
     """Whether an ellipsoid is cut with { |theta| <= B }; by default it is the set as published."""
 
     def __init__(self, space: Space, alpha: float, family: Family) -> None:
-        if isinstance(space, type) or not isinstance(space, Space):
-            raise InvalidArgumentError("space", space, "is not a space", "pass e.g. Linear(dim=3, bound=2.0)")
-        if isinstance(family, type) or not isinstance(family, Family):
-            raise InvalidArgumentError("family", family, "is not a family", "pass e.g. Poisson()")
+        check_model(family, space, alpha)
         self.space, self.family = space, family
         self._alpha = error_level("alpha", alpha)
         self._stream = Stream(family, space)
@@ -182,6 +179,13 @@ class Comparison(ABC):
             outside=outside, squared_radius=(np.sqrt(squared_radius) + self.misfit) ** 2,
             within_theta=self.within_theta,
         )  # fmt: skip
+
+
+def check_model(family: Any, space: Any, alpha: Any) -> None:
+    """Refuse what is not a family, a space and an error level."""
+    checked_space(space)
+    checked_family(family)
+    error_level("alpha", alpha)
 
 
 def parameter_dimension(space: Space) -> int | None:

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from likeset.arguments import positive
-from likeset.comparison.base import Comparison, default_penalty
+from likeset.comparison.base import Comparison, check_model, default_penalty
 from likeset.comparison.likelihood import LevelSnapshot, level_snapshot, likelihood_terms, lowest
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import CurveFamily, Family
@@ -57,6 +57,7 @@ class BregmanDeviation(Comparison):
     @classmethod
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Canonical exponential families but the Gaussian, where it is NR 2021."""
+        check_model(family, space, alpha)
         applies = isinstance(family, CurveFamily) and family.canonical_scale is not None
         return cls(space, alpha, family) if applies and not isinstance(family, Gaussian) else None  # type: ignore[arg-type]
 

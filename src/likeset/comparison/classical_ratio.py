@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from likeset.comparison.base import Comparison
+from likeset.comparison.base import Comparison, check_model
 from likeset.comparison.likelihood import LevelSnapshot, level_snapshot
 from likeset.families.base import Array, Family
 from likeset.predictors.ftrl import FTRL
@@ -39,6 +39,7 @@ class ClassicalRatio(Comparison):
     @classmethod
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Every family with exact extrema."""
+        check_model(family, space, alpha)
         return cls(space, alpha, family) if family.convex else None
 
     def _observe(self, phi: Embedded, y: Array) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import positive_integer
+from likeset.arguments import choice, file_path, positive_integer, real_array, seed_number, writing
+from likeset.comparison.base import check_model
 from likeset.comparison.likelihood import height
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family
@@ -92,6 +93,10 @@ class Comparisons:
 
     def write_csv(self, path: str | Path) -> None:
         """One line per set, checkpoint and query, averaged over runs, with the set's summary beside it."""
+        with writing(file_path("path", path)) as target:
+            self._write(target)
+
+    def _write(self, path: Path) -> None:
         with open(path, "w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(
@@ -159,8 +164,12 @@ def compare(
     True
     """
     rounds, repeats = positive_integer("rounds", rounds), positive_integer("repeats", repeats)
-    if design not in DESIGNS:
-        raise InvalidArgumentError("design", design, "is unknown", f"use one of {', '.join(DESIGNS)}")
+    check_model(family, space, alpha)
+    choice("design", design, DESIGNS)
+    seed = seed_number("seed", seed)
+    for name, given in {"sets": sets, "on_round": on_round}.items():
+        if given is not None and not callable(given):
+            raise InvalidArgumentError(name, given, "is not callable", "pass a function, or leave it out")
     arms = space.covariates(arms, "arms")
     if queries is None:
         queries = arms[np.unique(np.linspace(0, len(arms) - 1, 5).astype(int))]
@@ -174,7 +183,7 @@ def compare(
     always = np.ones((len(names), repeats), dtype=bool)
     for run in range(repeats):
         rng = np.random.default_rng([seed, run])
-        theta = np.asarray(truth(rng) if callable(truth) else truth, dtype=np.float64)
+        theta = _truth(truth, space, rng)
         z_arms, z_queries = linear_predictors(space, theta, arms), linear_predictors(space, theta, queries)
         running = list(make().values())
         for n in range(1, rounds + 1):
@@ -204,6 +213,16 @@ def compare(
         alpha, names, tuple(p for p, _ in kinds), tuple(a for _, a in kinds), checkpoints.astype(np.float64), queries,
         radii, widths, covered, always, seconds,
     )  # fmt: skip
+
+
+def _truth(truth: Any, space: Space, rng: np.random.Generator) -> Array:
+    """theta*, drawn or given, as one vector that fits the space."""
+    theta = real_array("truth", truth(rng) if callable(truth) else truth)
+    if len(space.start().norms(theta)[0]) != 1:
+        raise InvalidArgumentError(
+            "truth", truth, "is not one parameter", "pass one theta*, or a function that draws it"
+        )
+    return theta.reshape(-1)
 
 
 def linear_predictors(space: Space, theta: Array, X: Array) -> Array:

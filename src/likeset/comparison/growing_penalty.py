@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likeset.arguments import positive, real_number
+from likeset.arguments import flag, positive, real_number
 from likeset.comparison.base import default_penalty, finite_bound
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.comparison.least_squares import LeastSquaresSet
@@ -54,7 +54,7 @@ class GrowingPenalty(LeastSquaresSet):
         self.exponent = real_number("exponent", exponent)
         if not 0 <= self.exponent <= 1:
             raise InvalidArgumentError("exponent", exponent, "is not between 0 and 1", "pass e.g. 0.25")
-        self.within_theta = within_theta
+        self.within_theta = flag("within_theta", within_theta)
 
     def _snapshot(self) -> Ellipsoid:
         epoch = max(self.n_observations, 1).bit_length() - 1

@@ -6,8 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from likeset.arguments import positive
-from likeset.comparison.base import Comparison, default_penalty
+from likeset.arguments import flag, positive
+from likeset.comparison.base import Comparison, check_model, default_penalty
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.comparison.least_squares import LeastSquares
 from likeset.comparison.responses import refuse_censored, response
@@ -48,12 +48,13 @@ class Heuristic(Comparison):
             )
         self._response = found
         self.penalty = default_penalty(space) if penalty is None else positive("penalty", penalty)
-        self.within_theta = within_theta
+        self.within_theta = flag("within_theta", within_theta)
         self._sums = LeastSquares()
 
     @classmethod
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Gaussian, Laplace and uncensored survival times."""
+        check_model(family, space, alpha)
         return None if response(family) is None else cls(space, alpha, family)
 
     def _refuse(self, X: Array, Y: Array) -> None:

@@ -6,8 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from likeset.arguments import positive
-from likeset.comparison.base import Comparison, default_penalty
+from likeset.arguments import flag, positive
+from likeset.comparison.base import Comparison, check_model, default_penalty
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.comparison.likelihood import likelihood_terms, lowest
 from likeset.errors import InvalidArgumentError
@@ -48,12 +48,13 @@ class LaplaceApproximation(Comparison):
                 "family", family, "has no curvature to approximate with", "use an exponential family, or Heuristic"
             )
         self.penalty = default_penalty(space) if penalty is None else positive("penalty", penalty)
-        self.within_theta = within_theta
+        self.within_theta = flag("within_theta", within_theta)
         self._centre = np.zeros(0)
 
     @classmethod
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Exponential families with a curvature that depends on theta."""
+        check_model(family, space, alpha)
         applies = isinstance(family, CurveFamily) and not isinstance(family, Gaussian)
         return cls(space, alpha, family) if applies else None  # type: ignore[arg-type]
 

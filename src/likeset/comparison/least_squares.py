@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from likeset.arguments import positive
-from likeset.comparison.base import Comparison
+from likeset.comparison.base import Comparison, check_model
 from likeset.families.base import Array, Family
 from likeset.families.gaussian import Gaussian
 from likeset.spaces.base import Embedded, Space
@@ -77,6 +77,7 @@ class LeastSquaresSet(Comparison):
     @classmethod
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Gaussian noise, and a finite bound where the set needs one."""
+        check_model(family, space, alpha)
         if not isinstance(family, Gaussian) or (cls.needs_bound and not np.isfinite(space.bound)):
             return None
         return cls(space, alpha, family.sigma)

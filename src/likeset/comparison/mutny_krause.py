@@ -6,8 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from likeset.arguments import positive
-from likeset.comparison.base import Comparison, default_penalty, finite_bound
+from likeset.arguments import flag, positive
+from likeset.comparison.base import Comparison, check_model, default_penalty, finite_bound
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.comparison.likelihood import likelihood_terms, lowest
 from likeset.errors import InvalidArgumentError
@@ -49,12 +49,13 @@ class MutnyKrause(Comparison):
         super().__init__(space, alpha, family)
         self.bound = finite_bound(space, "MK 2021")
         self.penalty = default_penalty(space) if penalty is None else positive("penalty", penalty)
-        self.within_theta = within_theta
+        self.within_theta = flag("within_theta", within_theta)
         self._centre = np.zeros(0)
 
     @classmethod
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Poisson counts, finite bound."""
+        check_model(family, space, alpha)
         return cls(space, alpha, family) if isinstance(family, Poisson) and np.isfinite(space.bound) else None
 
     def _snapshot(self) -> Ellipsoid:

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from likeset.arguments import error_level, positive, positive_integer, real_number
+from likeset.errors import InvalidArgumentError
+
 
 @dataclass(frozen=True)
 class SubExponentialConstants:
@@ -21,12 +24,22 @@ class SubExponentialConstants:
     nu: float
     ball: float
 
+    def __post_init__(self) -> None:
+        for name in ("penalty", "k", "nu", "ball"):
+            positive(name, getattr(self, name))
+        if self.k >= 1:
+            raise InvalidArgumentError("k", self.k, "is not between 0 and 1", "use choose_constants")
+
     def radius(self, log_determinant: float, dimension: int, bound: float, alpha: float) -> float:
         """sqrt(lambda)(B + kK) + [d log 1/(1-k) + log(1/alpha) + log det(V / lambda) / 2] / (sqrt(lambda) k K)."""
-        return float(_radius(self.penalty, self.k, self.ball, log_determinant, dimension, bound, alpha))
+        if not 0.0 <= (number := real_number("log_determinant", log_determinant)) < np.inf:
+            raise InvalidArgumentError(
+                "log_determinant", log_determinant, "is not log det >= 0", "pass log det(V / penalty)"
+            )
+        dimension, bound = positive_integer("dimension", dimension), positive("bound", bound)
+        return float(_radius(self.penalty, self.k, self.ball, number, dimension, bound, error_level("alpha", alpha)))
 
 
-@cache
 def choose_constants(
     nu: float, gamma: float, dimension: int, bound: float, alpha: float, longest: float = 1.0, horizon: int = 200
 ) -> SubExponentialConstants:
@@ -35,6 +48,17 @@ def choose_constants(
     The band at that x is radius * |x| / sqrt(eigenvalue + lambda). Nothing here looks at data. A larger nu than the
     noise needs is allowed, and enlarges K. Found on a grid, as the problem has no closed form.
     """
+    return _chosen(
+        positive("nu", nu), positive("gamma", gamma), positive_integer("dimension", dimension),
+        positive("bound", bound), error_level("alpha", alpha), positive("longest", longest),
+        positive_integer("horizon", horizon),
+    )  # fmt: skip
+
+
+@cache
+def _chosen(
+    nu: float, gamma: float, dimension: int, bound: float, alpha: float, longest: float, horizon: int
+) -> SubExponentialConstants:
     enlarged = nu * np.geomspace(1.0, 30.0, 40)[:, None, None]
     k = np.linspace(0.02, 0.9, 45)[:, None]
     penalty = np.geomspace(1e-4, 1e8, 121) / bound**2

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from likeset.arguments import positive
-from likeset.comparison.base import Comparison, default_penalty
+from likeset.comparison.base import Comparison, check_model, default_penalty
 from likeset.comparison.likelihood import LevelSnapshot, level_snapshot, likelihood_terms, lowest
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, CurveFamily, Family
@@ -63,6 +63,7 @@ class RegretGLM(Comparison):
     @classmethod
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Every exponential family."""
+        check_model(family, space, alpha)
         return cls(space, alpha, family) if isinstance(family, CurveFamily) else None
 
     def _snapshot(self) -> LevelSnapshot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from likeset.arguments import positive
-from likeset.comparison.base import Comparison, default_penalty
+from likeset.comparison.base import Comparison, check_model, default_penalty
 from likeset.comparison.likelihood import LevelSnapshot, level_snapshot
 from likeset.families.base import Array, Family
 from likeset.predictors.mixture import Mixture
@@ -45,6 +45,7 @@ class SequentialMixing(Comparison):
     @classmethod
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Every family with exact extrema."""
+        check_model(family, space, alpha)
         return cls(space, alpha, family) if family.convex else None
 
     def _observe(self, phi: Embedded, y: Array) -> None:

@@ -6,8 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from likeset.arguments import positive, positive_integer
-from likeset.comparison.base import Comparison, finite_bound, longest_covariate, parameter_dimension
+from likeset.arguments import flag, positive, positive_integer
+from likeset.comparison.base import Comparison, check_model, finite_bound, longest_covariate, parameter_dimension
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.comparison.least_squares import LeastSquares
 from likeset.comparison.pseudo_maximisation import SubExponentialConstants, choose_constants
@@ -65,15 +65,21 @@ class SubExponential(Comparison):
             constants = choose_constants(
                 nu, gamma, dimension, self.bound, self.alpha, self.longest, positive_integer("horizon", horizon)
             )
+        if not isinstance(constants, SubExponentialConstants):
+            raise InvalidArgumentError(
+                "constants", constants, "are no constants", "use choose_constants, or leave them out"
+            )
         if constants.nu < nu or constants.ball > constants.nu**2 / (gamma * self.longest) * (1 + 1e-9):
             raise InvalidArgumentError(
                 "constants", constants, f"break nu >= {nu:g} or K <= nu^2 / (gamma max|x|)", "use choose_constants"
             )
-        self.constants, self.within_theta, self._sums = constants, within_theta, LeastSquares()
+        self.within_theta = flag("within_theta", within_theta)
+        self.constants, self._sums = constants, LeastSquares()
 
     @classmethod
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Laplace noise and uncensored survival times, in finite dimension."""
+        check_model(family, space, alpha)
         found = response(family)
         if found is None or found.sub_exponential is None or not np.isfinite(space.bound):
             return None

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from likeset.comparison.base import Comparison, finite_bound, parameter_dimension
+from likeset.comparison.base import Comparison, check_model, finite_bound, parameter_dimension
 from likeset.comparison.likelihood import LevelSnapshot, level_snapshot, likelihood_terms, lowest
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family
@@ -73,6 +73,7 @@ class UnifiedGLM(Comparison):
     @classmethod
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Every convex family, in finite dimension with a finite bound."""
+        check_model(family, space, alpha)
         if not family.convex or not np.isfinite(space.bound) or parameter_dimension(space) is None:
             return None
         return cls(space, alpha, family)

@@ -6,8 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from likeset.arguments import positive_integer
-from likeset.comparison.base import Comparison
+from likeset.arguments import flag, positive_integer
+from likeset.comparison.base import Comparison, check_model
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.comparison.likelihood import likelihood_terms, lowest
 from likeset.comparison.wilks import chi_square_quantile
@@ -44,12 +44,14 @@ class Wald(Comparison):
         self, space: Space, alpha: float, family: Family, degrees: int = 1, within_theta: bool = False
     ) -> None:
         super().__init__(space, alpha, family)
-        self.degrees, self.within_theta = positive_integer("degrees", degrees), within_theta
+        self.degrees = positive_integer("degrees", degrees)
+        self.within_theta = flag("within_theta", within_theta)
         self._estimate = np.zeros(0)
 
     @classmethod
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Finite-dimensional models."""
+        check_model(family, space, alpha)
         return cls(space, alpha, family) if family.convex and isinstance(space, Linear) else None
 
     def _snapshot(self) -> Ellipsoid:

@@ -18,13 +18,15 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from likeset.arguments import real_array
-from likeset.errors import ObservationError, ShapeError
+from likeset.arguments import floats, generator, real_array, real_number
+from likeset.errors import InvalidArgumentError, ObservationError, ShapeError
 from likeset.special import sigmoid
 from likeset.support.evaluate import curve_heights
 from likeset.support.terms import Curve
 
 Array = NDArray[np.float64]
+
+MOST_NODES = 10**6
 
 
 @runtime_checkable
@@ -76,6 +78,13 @@ class Family(Protocol):
         ...
 
 
+def checked_family(family: Any) -> Family:
+    """The family, or a typed error."""
+    if isinstance(family, type) or not isinstance(family, Family):
+        raise InvalidArgumentError("family", family, "is not a family", "pass e.g. Poisson() or CustomFamily(...)")
+    return family
+
+
 def curve_derivatives(curve: Curve, z: Array) -> tuple[Array, Array]:
     """A'(z) and A''(z)."""
     if curve is Curve.QUADRATIC:
@@ -123,15 +132,38 @@ class CurveFamily(Family):
 
     def log_density(self, y: Array, z: Array) -> Array:
         """log p(y | z) = s z - a A(z) + c."""
-        a, s, c = self.statistics(np.asarray(y, dtype=np.float64))
-        z = np.asarray(z, dtype=np.float64)
-        return s * z - a * curve_heights(self.curve, z) + c
+        a, s, c = self.statistics(self._in_support(y))
+        z = floats("z", z)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return s * z - a * curve_heights(self.curve, z) + c
+        except ValueError:
+            raise misfit(s, z) from None
 
     def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
         """First and second derivative of log p in z: s - a A'(z) and -a A''(z)."""
-        a, s, _ = self.statistics(np.asarray(y, dtype=np.float64))
-        first, second = curve_derivatives(self.curve, np.asarray(z, dtype=np.float64))
-        return s - a * first, -a * second
+        a, s, _ = self.statistics(self._in_support(y))
+        z = floats("z", z)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                first, second = curve_derivatives(self.curve, z)
+                return s - a * first, -a * second
+        except ValueError:
+            raise misfit(s, z) from None
+
+    def _allows(self, *y: float) -> bool:
+        """Whether one observation, the numbers that describe it, is certain to lie in the support."""
+        return False
+
+    def _in_support(self, y: Any) -> Array:
+        """Observations of any shape, checked. For the one that the engine asks about this is plain arithmetic."""
+        array = floats("y", y)
+        numbers = 2 if self.observation_shape else 1
+        if self.observation_shape and (array.ndim == 0 or array.shape[-1] != numbers):
+            raise ShapeError("y", y, f"has shape {array.shape}", "pass (time, event) pairs along the last axis")
+        if array.size != numbers or not self._allows(*array.ravel().tolist()):
+            self.observations(array.reshape(-1, *self.observation_shape))
+        return array
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{k}={v:g}" for k, v in self.settings().items())
@@ -140,6 +172,43 @@ class CurveFamily(Family):
     def settings(self) -> dict[str, float]:
         """Constructor arguments, for saving."""
         return {}
+
+
+def misfit(y: Any, z: Any) -> ShapeError:
+    """The error where y and z do not broadcast."""
+    return ShapeError(
+        "z", z, f"has shape {np.shape(z)}, which does not fit y of shape {np.shape(y)}", "pass shapes that broadcast"
+    )
+
+
+def predictor_vector(z: Any) -> Array:
+    """Linear predictors whose laws the nodes of ``outcomes`` must cover, at least one."""
+    array = np.ravel(real_array("z", z))
+    if not array.size:
+        raise ShapeError("z", z, "is empty", "pass at least one linear predictor")
+    return array
+
+
+def node_count(z: Array, count: float) -> int:
+    """How many panels or outcomes a rule needs, if it is possible at all."""
+    if not count <= MOST_NODES:
+        raise InvalidArgumentError(
+            "z", z, f"spans laws that need more than {MOST_NODES:,} nodes", "pass values of z that are closer to zero"
+        )
+    return int(count)
+
+
+def largest_predictor(bound: Any) -> float:
+    """The bound of |z| in ``curvature_bounds``; it may be infinite."""
+    number = real_number("bound", bound)
+    if number < 0:
+        raise InvalidArgumentError("bound", bound, "is negative", "pass the largest |z|, a number >= 0")
+    return number
+
+
+def source_of_noise(rng: Any) -> np.random.Generator:
+    """The generator of ``sample``, or a seed."""
+    return rng if type(rng) is np.random.Generator else generator(rng)
 
 
 def observation_vector(y: Any) -> Array:

@@ -6,8 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import positive_integer
-from likeset.families.base import Array, CurveFamily, observation_vector, refuse
+from likeset.arguments import floats, positive_integer, real_array
+from likeset.families.base import (
+    Array,
+    CurveFamily,
+    largest_predictor,
+    observation_vector,
+    refuse,
+    source_of_noise,
+)
 from likeset.special import log_gamma, sigmoid
 from likeset.support.terms import Curve
 
@@ -27,7 +34,7 @@ class Binomial(CurveFamily):
     discrete = True
 
     def __init__(self, trials: int) -> None:
-        self.trials = positive_integer("trials", trials)
+        self.trials = positive_integer("trials", trials, 10**6, "the binomial coefficients are tabulated")
         self.canonical_scale = float(self.trials)
         self._table = self._log_choose(np.arange(self.trials + 1.0)) if self.trials < TABULATED else None
 
@@ -51,6 +58,9 @@ class Binomial(CurveFamily):
         )
         return counts
 
+    def _allows(self, *y: float) -> bool:
+        return 0.0 <= y[0] <= self.trials and y[0].is_integer()
+
     def statistics(self, y: Array) -> tuple[Array, Array, Array]:
         """a = n, s = y, c = log C(n, y)."""
         c = self._log_choose(y) if self._table is None else self._table[np.asarray(y, dtype=np.int64)]
@@ -61,18 +71,20 @@ class Binomial(CurveFamily):
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
         """Numbers of successes."""
-        return np.asarray(rng.binomial(self.trials, sigmoid(z)), dtype=np.float64)
+        return np.asarray(source_of_noise(rng).binomial(self.trials, sigmoid(real_array("z", z))), dtype=np.float64)
 
     def mean(self, z: Array) -> Array:
         """E[y] = n s(z)."""
-        return np.asarray(self.trials * sigmoid(z))
+        return np.asarray(self.trials * sigmoid(floats("z", z)))
 
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """mu = n s(B)(1 - s(B)), L = n/4."""
+        bound = largest_predictor(bound)
         return float(self.trials * sigmoid(bound) * sigmoid(-bound)), self.trials / 4.0
 
     def outcomes(self, z: Array) -> tuple[Array, Array]:
         """Every outcome."""
+        real_array("z", z)
         counts = np.arange(self.trials + 1.0)
         return counts, np.ones_like(counts)
 

@@ -16,9 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import real_array
+from likeset.arguments import flag, floats, real_array
 from likeset.errors import InvalidArgumentError, NotConvexError, PieceError
-from likeset.families.base import Array, observation_vector, panels, refuse
+from likeset.families.base import (
+    Array,
+    largest_predictor,
+    misfit,
+    observation_vector,
+    panels,
+    predictor_vector,
+    refuse,
+    source_of_noise,
+)
 from likeset.families.custom_checks import (
     check_outcome,
     check_range,
@@ -80,14 +89,20 @@ class CustomFamily:
             raise InvalidArgumentError(
                 "support", support, "is unknown", f"use one of {', '.join(_SUPPORTS)} or a list of outcomes"
             )
-        try:
-            low, high = map(float, z_range)
-        except (TypeError, ValueError):
-            low = high = 0.0
-        if not low < high:
+        for piece, given in {"first": first, "second": second, "sample": sample, "mean": mean}.items():
+            if given is not None and not callable(given):
+                raise InvalidArgumentError(piece, given, "is not callable", "pass a function, or leave it out")
+        if not isinstance(name, str):
+            raise InvalidArgumentError("name", name, "is not a name", "pass a string")
+        interval = real_array("z_range", z_range)
+        if interval.shape != (2,) or not interval[0] < interval[1]:
             raise InvalidArgumentError("z_range", z_range, "is not an interval", "pass (low, high), low < high")
+        low, high = map(float, interval)
+        convex = flag("convex", convex)
         self.name = name
         self.support = support if isinstance(support, str) else np.unique(real_array("support", support))
+        if not isinstance(self.support, str) and not self.support.size:
+            raise InvalidArgumentError("support", support, "has no outcomes", "list the possible outcomes")
         self.discrete = not isinstance(self.support, str) or self.support == "counts"
         self.z_range = (low, high)
         self._function, self._first, self._second = negative_log_density, first, second
@@ -125,6 +140,11 @@ class CustomFamily:
 
     def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
         """First and second derivative of log p in z: the user's, or central differences of order six."""
+        y, z = floats("y", y), floats("z", z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._derivatives(y, z)
+
+    def _derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
         first = self._call(self._first, y, z) if self._first else first_difference(self._plain, y, z)
         if self._second:
             second = self._call(self._second, y, z)
@@ -136,38 +156,43 @@ class CustomFamily:
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
         """The user's sampler, or inversion of the distribution function tabulated on ``outcomes``."""
-        z = np.asarray(z, dtype=np.float64)
+        z, rng = real_array("z", z), source_of_noise(rng)
         if self._sample is not None:
-            return np.asarray(self._sample(z, rng), dtype=np.float64)
+            return self._own("sample", lambda: self._sample(z, rng))  # type: ignore[misc]
         flat = np.ravel(z)
         draws = np.empty(flat.shape)
+        last, cumulative = np.nan, np.zeros(0)
         for i, zi in enumerate(flat):
-            y, v = self.outcomes(np.array([zi]))
-            cumulative = np.cumsum(v * np.exp(self.log_density(y, np.full(len(y), zi))))
+            if zi != last:  # the same z over and over is the usual case
+                y, v = self.outcomes(np.array([zi]))
+                last, cumulative = zi, np.cumsum(v * np.exp(self.log_density(y, np.full(len(y), zi))))
             u = rng.uniform() * cumulative[-1]
             draws[i] = y[np.searchsorted(cumulative, u)] if self.discrete else np.interp(u, cumulative, y)
         return draws.reshape(z.shape)
 
     def mean(self, z: Array) -> Array:
         """The user's mean, or the integral of y p(y | z)."""
-        z = np.asarray(z, dtype=np.float64)
+        z = floats("z", z)
         if self._mean is not None:
-            return np.asarray(self._mean(z), dtype=np.float64)
-        means = np.empty(z.size)
-        for i, zi in enumerate(np.ravel(z)):
+            return self._own("mean", lambda: self._mean(z))  # type: ignore[misc]
+        z = real_array("z", z)
+        distinct, place = np.unique(z, return_inverse=True)
+        means = np.empty(len(distinct))
+        for i, zi in enumerate(distinct):
             y, v = self.outcomes(np.array([zi]))
             means[i] = np.sum(v * y * np.exp(self.log_density(y, np.full(len(y), zi))))
-        return means.reshape(z.shape)
+        return means[place].reshape(z.shape)
 
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """Smallest and largest second derivative seen at probe points with |z| <= bound (a measurement)."""
-        reach = min(bound, max(abs(self.z_range[0]), abs(self.z_range[1])))
+        reach = min(largest_predictor(bound), max(abs(self.z_range[0]), abs(self.z_range[1])))
         z = np.linspace(-reach, reach, 33)
         second = np.concatenate([-self.derivatives(y, z)[1] for y in self.probes()])
         return float(max(second.min(), 0.0)), float(max(second.max(), 1e-12))
 
     def outcomes(self, z: Array) -> tuple[Array, Array]:
         """Nodes over the support: enumeration, or panels that double in width away from 0 and from each z."""
+        z = predictor_vector(z)
         if isinstance(self.support, np.ndarray):
             return self.support, np.ones_like(self.support)
         if self.support == "counts":
@@ -243,7 +268,11 @@ class CustomFamily:
 
     def _call(self, function: NegativeLogDensity | None, y: Array, z: Array) -> Array:
         assert function is not None
-        y, z = np.broadcast_arrays(np.asarray(y, dtype=np.float64), np.asarray(z, dtype=np.float64))
+        y, z = floats("y", y), floats("z", z)
+        try:
+            y, z = np.broadcast_arrays(y, z)
+        except ValueError:
+            raise misfit(y, z) from None
         try:
             values = np.asarray(function(y, z), dtype=np.float64)
         except Exception as error:
@@ -257,6 +286,16 @@ class CustomFamily:
                 "it must be vectorised (NumPy operations on whole arrays)."
             )
         return values
+
+    def _own(self, which: str, call: Callable[[], Any]) -> Array:
+        """What a function of the user's own returns, as an array of numbers."""
+        try:
+            return real_array(f"{which}(z)", call())
+        except Exception as error:
+            raise PieceError(
+                f"{self.name}: the function {which} failed ({type(error).__name__}: {error}); it must return numbers "
+                "for an array of z."
+            ) from error
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CustomFamily:
         return self  # immutable; identity tells densities of this family from others

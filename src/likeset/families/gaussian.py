@@ -7,8 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import positive
-from likeset.families.base import Array, CurveFamily, observation_vector, panels
+from likeset.arguments import LARGEST, floats, positive, real_array
+from likeset.families.base import (
+    Array,
+    CurveFamily,
+    largest_predictor,
+    node_count,
+    observation_vector,
+    panels,
+    predictor_vector,
+    source_of_noise,
+)
 from likeset.support.terms import Curve
 
 
@@ -38,6 +47,9 @@ class Gaussian(CurveFamily):
         """Any finite real number."""
         return observation_vector(y)
 
+    def _allows(self, *y: float) -> bool:
+        return abs(y[0]) <= LARGEST
+
     def statistics(self, y: Array) -> tuple[Array, Array, Array]:
         """a = 1/sigma^2, s = y/sigma^2, c = -y^2/(2 sigma^2) - log(sigma sqrt(2 pi))."""
         precision = 1.0 / self.sigma**2
@@ -65,17 +77,19 @@ class Gaussian(CurveFamily):
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
         """z + sigma * noise."""
-        return rng.normal(z, self.sigma)
+        return np.asarray(source_of_noise(rng).normal(real_array("z", z), self.sigma))
 
     def mean(self, z: Array) -> Array:
         """E[y] = z."""
-        return np.asarray(z, dtype=np.float64)
+        return floats("z", z)
 
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """mu = L = 1/sigma^2."""
+        largest_predictor(bound)
         return 1.0 / self.sigma**2, 1.0 / self.sigma**2
 
     def outcomes(self, z: Array) -> tuple[Array, Array]:
         """Panels of one sigma, 12 sigma beyond every z."""
+        z = predictor_vector(z)
         low, high = np.min(z) - 12 * self.sigma, np.max(z) + 12 * self.sigma
-        return panels(np.linspace(low, high, 2 + int((high - low) / self.sigma)), nodes_per_panel=10)
+        return panels(np.linspace(low, high, 2 + node_count(z, (high - low) / self.sigma)), nodes_per_panel=10)

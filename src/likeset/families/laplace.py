@@ -6,8 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import positive
-from likeset.families.base import Array, observation_vector, panels
+from likeset.arguments import floats, positive, real_array
+from likeset.families.base import (
+    Array,
+    largest_predictor,
+    misfit,
+    node_count,
+    observation_vector,
+    panels,
+    predictor_vector,
+    source_of_noise,
+)
 
 
 class Laplace:
@@ -39,28 +48,39 @@ class Laplace:
 
     def log_density(self, y: Array, z: Array) -> Array:
         """-|y - z| / scale - log(2 scale)."""
-        return -np.abs(np.subtract(y, z)) / self.scale - np.log(2 * self.scale)
+        return -np.abs(_difference(y, z)) / self.scale - np.log(2 * self.scale)
 
     def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
         """sign(y - z) / scale, and 0 (almost everywhere)."""
-        first = np.sign(np.subtract(y, z)) / self.scale
+        first = np.sign(_difference(y, z)) / self.scale
         return first, np.zeros_like(first)
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
         """z + Laplace noise."""
-        return rng.laplace(z, self.scale)
+        return np.asarray(source_of_noise(rng).laplace(real_array("z", z), self.scale))
 
     def mean(self, z: Array) -> Array:
         """E[y] = z."""
-        return np.asarray(z, dtype=np.float64)
+        return floats("z", z)
 
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """mu = L = 1/scale: a heuristic, as the density is not smooth (any choice keeps coverage)."""
+        largest_predictor(bound)
         return 1.0 / self.scale, 1.0 / self.scale
 
     def outcomes(self, z: Array) -> tuple[Array, Array]:
         """Panels that break at the kinks y = z: narrow near the kinks, wide in the tails, 30 scales beyond every z."""
+        z = predictor_vector(z)
         near = np.array([np.min(z) - 6 * self.scale, np.max(z) + 6 * self.scale])
-        narrow = np.linspace(near[0], near[1], 2 + int(4 * (near[1] - near[0]) / self.scale))
+        narrow = np.linspace(near[0], near[1], 2 + node_count(z, 4 * (near[1] - near[0]) / self.scale))
         tail = 2 * self.scale * np.arange(1, 13)
         return panels(np.concatenate([near[0] - tail, narrow, near[1] + tail, np.ravel(z)]), nodes_per_panel=8)
+
+
+def _difference(y: Array, z: Array) -> Array:
+    y, z = floats("y", y), floats("z", z)
+    try:
+        with np.errstate(invalid="ignore"):
+            return np.subtract(y, z)
+    except ValueError:
+        raise misfit(y, z) from None

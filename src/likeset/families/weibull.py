@@ -16,9 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import positive, real_array
+from likeset.arguments import floats, positive, real_array
 from likeset.errors import ShapeError
-from likeset.families.base import Array, CurveFamily, panels, refuse
+from likeset.families.base import (
+    Array,
+    CurveFamily,
+    largest_predictor,
+    node_count,
+    panels,
+    predictor_vector,
+    refuse,
+    source_of_noise,
+)
 from likeset.support.terms import Curve
 
 EULER = 0.5772156649015329
@@ -57,6 +66,11 @@ def refuse_out_of_range(pairs: Array, log_times: Array, shape: float) -> None:
     )
 
 
+def _gamma(x: float) -> float:
+    """Gamma(x), infinite where it overflows: tiny shapes have lifetimes without bound."""
+    return math.gamma(x) if x < 171.0 else math.inf
+
+
 class _Survival(CurveFamily):
     """What Weibull and LogWeibull share: exponential curve, shape, log-times from the unit exponential."""
 
@@ -72,17 +86,21 @@ class _Survival(CurveFamily):
 
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """mu = e^-B, L = e^B, as the paper takes them (the true curvature t^p e^z depends on t)."""
-        return float(np.exp(-bound)), float(np.exp(bound))
+        bound = largest_predictor(bound)
+        with np.errstate(over="ignore"):
+            return float(np.exp(-bound)), float(np.exp(bound))
 
     def _log_times(self, z: Array, rng: np.random.Generator) -> Array:
         # t^p e^z is standard exponential.
-        return (np.log(rng.exponential(size=np.shape(z))) - z) / self.shape
+        z = real_array("z", z)
+        return np.asarray((np.log(source_of_noise(rng).exponential(size=z.shape)) - z) / self.shape)
 
     def _log_time_panels(self, z: Array) -> tuple[Array, Array]:
         # Unit-exponential quantiles from 1e-14 to 45, in log-time; panels as wide as the noise scale 1/p.
+        z = predictor_vector(z)
         low = (np.log(1e-14) - np.max(z)) / self.shape
         high = (np.log(45.0) - np.min(z)) / self.shape
-        return panels(np.linspace(low, high, 2 + int(self.shape * (high - low))), nodes_per_panel=10)
+        return panels(np.linspace(low, high, 2 + node_count(z, self.shape * (high - low))), nodes_per_panel=10)
 
 
 class Weibull(_Survival):
@@ -103,6 +121,9 @@ class Weibull(_Survival):
         refuse_out_of_range(pairs, np.log(pairs[:, 0]), self.shape)
         return pairs
 
+    def _allows(self, *y: float) -> bool:
+        return y[0] > 0.0 and y[1] in (0.0, 1.0) and abs(math.log(y[0])) * self.shape <= 700
+
     def statistics(self, y: Array) -> tuple[Array, Array, Array]:
         """a = t^p, s = event, c = event (log p + (p - 1) log t)."""
         time, event = y[..., 0], y[..., 1]
@@ -110,17 +131,20 @@ class Weibull(_Survival):
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
         """Uncensored (time, event = 1) pairs."""
-        times = np.maximum(np.exp(self._log_times(z, rng)), np.finfo(float).tiny)
+        with np.errstate(over="ignore"):
+            times = np.clip(np.exp(self._log_times(z, rng)), np.finfo(float).tiny, np.finfo(float).max)
         return np.stack([times, np.ones_like(times)], axis=-1)
 
     def mean(self, z: Array) -> Array:
         """E[T] = e^(-z/p) Gamma(1 + 1/p)."""
-        return np.asarray(np.exp(-np.asarray(z) / self.shape) * math.gamma(1 + 1 / self.shape))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(np.exp(-floats("z", z) / self.shape) * _gamma(1 + 1 / self.shape))
 
     def outcomes(self, z: Array) -> tuple[Array, Array]:
         """Uncensored outcomes, integrated in log-time."""
         log_times, weights = self._log_time_panels(z)
-        times = np.exp(log_times)
+        with np.errstate(over="ignore"):
+            times = np.exp(log_times)
         return np.column_stack([times, np.ones_like(times)]), weights * times
 
 
@@ -148,6 +172,9 @@ class LogWeibull(_Survival):
         refuse_out_of_range(pairs, pairs[:, 0], self.shape)
         return pairs
 
+    def _allows(self, *y: float) -> bool:
+        return abs(y[0]) * self.shape <= 700 and y[1] in (0.0, 1.0)
+
     def statistics(self, y: Array) -> tuple[Array, Array, Array]:
         """a = e^(pY), s = event, c = event (log p + p Y)."""
         log_time, event = y[..., 0], y[..., 1]
@@ -160,7 +187,7 @@ class LogWeibull(_Survival):
 
     def mean(self, z: Array) -> Array:
         """E[Y] = -(z + Euler's constant) / p."""
-        return -(np.asarray(z, dtype=np.float64) + EULER) / self.shape
+        return -(floats("z", z) + EULER) / self.shape
 
     def outcomes(self, z: Array) -> tuple[Array, Array]:
         """Uncensored outcomes."""

@@ -7,7 +7,7 @@ import numpy as np
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family
 from likeset.merged import MergedData
-from likeset.predictors.base import Blend, Forecaster, Predictor, updated_shares
+from likeset.predictors.base import Blend, Forecaster, Predictor, is_piece, updated_shares
 from likeset.predictors.ftrl import FTRL
 from likeset.predictors.mixture import Mixture
 from likeset.spaces.base import Embedded, Space
@@ -29,7 +29,7 @@ class Aggregate:
         if not predictors:
             raise InvalidArgumentError("predictors", predictors, "is empty", "pass at least one predictor")
         for i, predictor in enumerate(predictors):
-            if isinstance(predictor, type) or not isinstance(predictor, (Predictor, Forecaster)):
+            if not is_piece(predictor, Predictor, Forecaster):
                 raise InvalidArgumentError(
                     f"predictors[{i}]",
                     predictor,

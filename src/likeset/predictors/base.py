@@ -12,10 +12,11 @@ q being normalised. Any object with these two methods may be passed as ``predict
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from likeset.arguments import real_number
 from likeset.families.base import Array, Family
 from likeset.spaces.base import Embedded, Space
 from likeset.support.evaluate import log_sum_exp
@@ -80,6 +81,18 @@ class Predictor(Protocol):
         ...
 
 
+def is_piece(thing: object, *protocols: Any) -> bool:
+    """Whether an object keeps one of the protocols, with methods where these have methods (a range has a start)."""
+    return not isinstance(thing, type) and any(
+        isinstance(thing, protocol) and all(callable(getattr(thing, name)) for name in _methods(protocol))
+        for protocol in protocols
+    )
+
+
+def _methods(protocol: Any) -> list[str]:
+    return [name for name, value in vars(protocol).items() if callable(value) and not name.startswith("_")]
+
+
 class PlugIn:
     """The family's own density at one value of z.
 
@@ -92,7 +105,7 @@ class PlugIn:
 
     def __init__(self, family: Family, z: float) -> None:
         self.family = family
-        self.z = float(z)
+        self.z = z if type(z) is float else real_number("z", z)
 
     def log_density(self, y: Array) -> Array:
         """log p(y | z)."""

@@ -13,6 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from likeset.errors import InvalidArgumentError
+
 Array = NDArray[np.float64]
 
 IN_SPAN = 2e-6
@@ -107,3 +109,10 @@ class Space(Protocol):
     def settings(self) -> dict[str, Any] | None:
         """Constructor arguments, for saving; None if they cannot be written down."""
         ...
+
+
+def checked_space(space: Any) -> Space:
+    """The space, or a typed error."""
+    if isinstance(space, type) or not isinstance(space, Space):
+        raise InvalidArgumentError("space", space, "is not a space", "pass e.g. Linear(dim=3, bound=2.0)")
+    return space

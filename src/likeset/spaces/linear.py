@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from likeset.arguments import positive, positive_integer, rows
+from likeset.arguments import LARGEST, positive, positive_integer, rows
 from likeset.errors import InvalidArgumentError
 from likeset.spaces.base import Array
 
+_SHORTEST = 1 / LARGEST  # of a covariate's largest entry; the square of a shorter one may be zero
 _NEW_DIRECTION = 64 * float(np.finfo(np.float64).eps)  # times sqrt(dim): a residual below this share of |x| is rounding
 
 
@@ -106,7 +107,7 @@ class Linear:
     """
 
     def __init__(self, dim: int, bound: float) -> None:
-        self.dim = positive_integer("dim", dim)
+        self.dim = positive_integer("dim", dim, 10**6, "vectors of such a length would not fit into memory")
         self.bound = positive("bound", bound, infinite=True)
 
     def __repr__(self) -> str:
@@ -124,13 +125,13 @@ class Linear:
     def covariates(self, x: Any, name: str = "x") -> Array:
         """Rows of length dim, finite and not zero."""
         array = rows(name, x, self.dim)
-        nonzero = array.any(axis=1)
-        if not nonzero.all():
-            index = int(np.argmin(nonzero))
+        long_enough = (np.abs(array) >= _SHORTEST).any(axis=1)
+        if not long_enough.all():
+            index = int(np.argmin(long_enough))
             raise InvalidArgumentError(
                 f"{name}[{index}]",
                 array[index],
-                "is the zero vector",
+                "is so short that its square is zero" if array[index].any() else "is the zero vector",
                 "a covariate must have |x| > 0; drop it, for its z is 0 whatever theta is",
             )
         return array

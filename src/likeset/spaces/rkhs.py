@@ -173,7 +173,8 @@ class RKHS:
             raise InvalidArgumentError(
                 "domain", None, "is needed to say what function values mean", "give RKHS(..., domain=points)"
             )
-        return rows(name, np.reshape(values, (1, -1)) if np.ndim(values) == 1 else values, len(self.domain))
+        array = real_array(name, values)
+        return rows(name, array.reshape(1, -1) if array.ndim == 1 else array, len(self.domain))
 
     def values_at(self, values: Any, x: Array, name: str = "theta") -> Array:
         """f(x) of functions given by their values on the domain, one row per function: read off, exact."""
@@ -245,8 +246,15 @@ class RKHS:
 
     def _checked_gram(self, points: Array) -> Array:
         """k of all pairs of points, symmetric to the last bit; refuses what is no covariance kernel on them."""
-        gram = self.gram(points, points.copy())
         n = len(points)
+        try:
+            gram = self.gram(points, points.copy())
+            diagonal = self.diagonal(points) if gram.shape == (n, n) else np.zeros(0)
+        except Exception as error:
+            raise InvalidArgumentError(
+                "kernel", self.kernel, f"failed on {n} points ({type(error).__name__}: {error})",
+                "k(X, Y) must return a matrix of shape (len(X), len(Y)) for arrays of points",
+            ) from error  # fmt: skip
         if gram.shape != (n, n) or not np.isfinite(gram).all():
             raise InvalidArgumentError(
                 "kernel", self.kernel, f"returned shape {gram.shape} for {n} points or non-finite values",
@@ -257,7 +265,7 @@ class RKHS:
             raise InvalidArgumentError(
                 "kernel", self.kernel, "is not symmetric positive semi-definite", "pass a covariance kernel"
             )
-        if not np.allclose(self.diagonal(points), np.diag(gram), rtol=1e-10, atol=0.0):
+        if diagonal.shape != (n,) or not np.allclose(diagonal, np.diag(gram), rtol=1e-10, atol=0.0):
             raise InvalidArgumentError(
                 "kernel", self.kernel, "has a diagonal that is not k(x, x), as with a noise kernel",
                 "leave WhiteKernel out: noise is described by the family",

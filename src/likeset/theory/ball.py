@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import error_level, positive, positive_integer, rows
+from likeset.arguments import error_level, one_row, positive, positive_integer, real_array, seed_number
+from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family
 from likeset.sets import LikelihoodSet
-from likeset.theory.geometry import Curvature, LogPartition, penalised_estimate
+from likeset.theory.geometry import Curvature, LogPartition, check_fit, not_negative, penalised_estimate
 
 
 def bregman_radius(
@@ -31,9 +32,10 @@ def bregman_radius(
     >>> float(bregman_radius(0.5, 0.2, curvature=c, nu=1.0, bound=1.0, alpha=0.1, delta=0.1).round(3))
     18.216
     """
+    gain, regret = _along_time(gain, regret)
     ratio, extra = _ratio(curvature), positive("nu", nu) * positive("bound", bound) ** 2 / 2
-    inside = np.log(1 / error_level("delta", delta)) + extra + np.asarray(gain, dtype=np.float64)
-    outside = np.log(1 / error_level("alpha", alpha)) + np.asarray(regret, dtype=np.float64)
+    inside = np.log(1 / error_level("delta", delta)) + extra + gain
+    outside = np.log(1 / error_level("alpha", alpha)) + regret
     return 4 * ratio * inside + 2 * outside
 
 
@@ -49,9 +51,10 @@ def bregman_radius_as_printed(
     >>> float(bregman_radius_as_printed(0.5, 0.2, curvature=c, nu=1.0, bound=1.0, alpha=0.1, delta=0.1).round(3))
     20.216
     """
+    gain, regret = _along_time(gain, regret)
     inside = np.log(1 / error_level("alpha", alpha)) + positive("nu", nu) * positive("bound", bound) ** 2
-    outside = np.log(1 / error_level("delta", delta)) + np.asarray(regret, dtype=np.float64)
-    return 4 * _ratio(curvature) * (inside + np.asarray(gain, dtype=np.float64)) + 2 * outside
+    outside = np.log(1 / error_level("delta", delta)) + regret
+    return 4 * _ratio(curvature) * (inside + gain) + 2 * outside
 
 
 def deviation_bound(gain: Any, *, nu: float, bound: float, delta: float) -> Array:
@@ -64,7 +67,7 @@ def deviation_bound(gain: Any, *, nu: float, bound: float, delta: float) -> Arra
     3.3026
     """
     extra = positive("nu", nu) * positive("bound", bound) ** 2 / 2
-    return np.log(1 / error_level("delta", delta)) + extra + np.asarray(gain, dtype=np.float64)
+    return np.log(1 / error_level("delta", delta)) + extra + not_negative("gain", gain)
 
 
 def deviation(family: Family, x: Any, y: Any, theta: Any, weights: Any = None, *, nu: float) -> float:
@@ -93,8 +96,13 @@ def largest_divergence(
     >>> round(largest_divergence(seq.set, Z, [0.5]), 6)      # nothing seen: theta = -2 is farthest, (1 + 1)/2 * 2.5^2
     6.25
     """
-    truth = rows("theta", theta, Z.x.shape[1])[0]
-    directions = np.random.default_rng(seed).normal(size=(positive_integer("starts", starts), len(truth)))
+    if not isinstance(s, LikelihoodSet):
+        raise InvalidArgumentError("s", s, "is not a likelihood-ratio set", "pass e.g. ConfidenceSequence(...).set")
+    if not isinstance(Z, LogPartition):
+        raise InvalidArgumentError("Z", Z, "is not a LogPartition", "pass LogPartition(family, x, nu=...)")
+    truth = one_row("theta", theta, Z.x.shape[1])
+    rng = np.random.default_rng(seed_number("seed", seed))
+    directions = rng.normal(size=(positive_integer("starts", starts, 10**5), len(truth)))
     best = np.full(len(directions), -1.0)
     slope = Z.gradient(truth)
     for _ in range(positive_integer("steps", steps)):
@@ -107,5 +115,13 @@ def largest_divergence(
     return float(best.max())
 
 
+def _along_time(gain: Any, regret: Any) -> tuple[Array, Array]:
+    gains, regrets = not_negative("gain", gain), real_array("regret", regret)
+    check_fit(gains, regrets, "regret")
+    return gains, regrets
+
+
 def _ratio(curvature: Curvature) -> float:
+    if not isinstance(curvature, Curvature):
+        raise InvalidArgumentError("curvature", curvature, "is not a Curvature", "pass Curvature.of(family, bound, x)")
     return curvature.L / curvature.mu

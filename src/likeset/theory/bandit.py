@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from likeset.arguments import error_level, positive, positive_integer
-from likeset.errors import InvalidArgumentError
+from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families.base import Array
 from likeset.theory.gain import information_gain
-from likeset.theory.geometry import covariate_rows
+from likeset.theory.geometry import check_fit, covariate_rows, not_negative
 
 
 def linear_bandit_regret_bound(x: Any, *, sigma: float, penalty: float, bound: float, delta: float) -> Array:
@@ -71,9 +71,12 @@ def bandit_regret_bound(gain: Any, radius: Any, *, mu: float, lipschitz: float =
     >>> bandit_regret_bound([0.7, 1.1], [10.0, 11.0], mu=1.0).round(2)
     array([5.29, 9.84])
     """
-    gamma = np.asarray(gain, dtype=np.float64)
-    beta = 2 * np.maximum.accumulate(np.asarray(radius, dtype=np.float64))
-    times = np.arange(1, len(gamma) + 1) if t is None else np.asarray(t, dtype=np.float64)
+    gamma, radius = np.atleast_1d(not_negative("gain", gain)), np.atleast_1d(not_negative("radius", radius))
+    if gamma.ndim != 1 or radius.shape != gamma.shape:
+        raise ShapeError("radius", radius, f"has shape {radius.shape}", f"pass one for each of the {gamma.size} gains")
+    beta = 2 * np.maximum.accumulate(radius)
+    times = np.arange(1.0, len(gamma) + 1) if t is None else not_negative("t", t)
+    check_fit(gamma, times, "t")
     return positive("lipschitz", lipschitz) * np.sqrt(2 * times * gamma * beta / positive("mu", mu))
 
 
@@ -93,7 +96,7 @@ def abbasi_yadkori_regret_bound(
     lam, d = positive("penalty", penalty), positive_integer("dim", dim)
     if lam < 1:
         raise InvalidArgumentError("penalty", penalty, "is below 1", "AY 2011 assume lambda >= 1")
-    t = np.asarray(t, dtype=np.float64)
+    t = not_negative("t", t)
     inner = 2 * np.log(1 / error_level("delta", delta)) + d * np.log1p(t / (lam * d))
     width = np.sqrt(lam) * positive("bound", bound) + positive("sigma", sigma) * np.sqrt(inner)
     return 4 * np.sqrt(t * d * np.log(lam + t / d)) * width

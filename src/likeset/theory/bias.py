@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import positive, rows
+from likeset.arguments import one_row, positive, rows
 from likeset.families import Gaussian
 from likeset.families.base import Array, Family
 from likeset.theory.geometry import Curvature, LogPartition, covariate_rows
@@ -28,7 +28,7 @@ def error_free_estimate(family: Family, x_past: Any, theta: Any, *, penalty: flo
     array([0.25])
     """
     covariates = covariate_rows(x_past, "x_past")
-    truth = rows("theta", theta, covariates.shape[1])[0]
+    truth = one_row("theta", theta, covariates.shape[1])
     nu = 2.0 * positive("penalty", penalty)
     Z = LogPartition(family, covariates, nu=nu)
     return Z.inverse_gradient(Z.gradient(truth) - nu * truth)
@@ -43,7 +43,7 @@ def squared_bias(family: Family, x_past: Any, x: Any, theta: Any, *, penalty: fl
     """
     past = covariate_rows(x_past, "x_past")
     points = rows("x", x, past.shape[1])
-    difference = error_free_estimate(family, past, theta, penalty=penalty) - rows("theta", theta, past.shape[1])[0]
+    difference = error_free_estimate(family, past, theta, penalty=penalty) - one_row("theta", theta, past.shape[1])
     return np.asarray((points @ difference) ** 2)
 
 

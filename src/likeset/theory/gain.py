@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from likeset.arguments import positive, positive_integer
+from likeset.arguments import choice, generator, one_row, positive, positive_integer
 from likeset.errors import InvalidArgumentError
 from likeset.families import Gaussian
 from likeset.families.base import Array, Family
-from likeset.theory.geometry import LogPartition, covariate_rows, stream_weights
+from likeset.theory.geometry import LogPartition, covariate_rows, not_negative, stream_weights
 
 DEGREES_OF_FREEDOM = (
     5.0  # of the Student proposal: tails heavier than any exp(-D_Z), whose tails are Gaussian or lighter
@@ -49,6 +49,7 @@ def information_gain(x: Any, mu: float, nu: float) -> Array:
     >>> information_gain([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], mu=1.0, nu=1.0).round(4)
     array([0.6931, 1.0986, 1.7918])
     """
+    mu = positive("mu", mu)
     before, _ = squared_lengths(x, mu, nu)
     return np.cumsum(np.log1p(mu * before))
 
@@ -59,7 +60,7 @@ def worst_information_gain(t: Any, dim: int, mu: float, nu: float) -> Array:
     >>> float(worst_information_gain(3, dim=2, mu=1.0, nu=1.0).round(4))
     2.7726
     """
-    return dim * np.log1p(positive("mu", mu) * np.asarray(t, dtype=np.float64) / positive("nu", nu))
+    return positive_integer("dim", dim) * np.log1p(positive("mu", mu) * not_negative("t", t) / positive("nu", nu))
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,7 @@ def bregman_information_gain(
     ('importance', True)
     """
     Z = LogPartition(family, x, weights, nu=nu)
-    if method not in ("auto", "exact", "laplace", "importance"):
-        raise InvalidArgumentError("method", method, "is unknown", 'use "auto", "exact", "laplace" or "importance"')
+    choice("method", method, ("auto", "exact", "laplace", "importance"))
     if method == "exact" and not isinstance(family, Gaussian):
         raise InvalidArgumentError(
             "method", method, f"does not exist for {family!r}", 'use "importance", or "laplace" without an error'
@@ -116,11 +116,11 @@ def bregman_information_gain(
         return Estimate(_half_log_det(Z.hessian(np.zeros(dim)), nu), 0.0, "exact")
     if centre is None:
         raise InvalidArgumentError("centre", centre, "is needed for this family", "pass penalised_estimate(...)")
-    middle = np.asarray(centre, dtype=np.float64)
+    middle = one_row("centre", centre, dim)
     H = Z.hessian(middle)
     if method == "laplace":
         return Estimate(_half_log_det(H, nu), float("nan"), "laplace")
-    return _importance(Z, middle, H, positive_integer("samples", samples), np.random.default_rng(rng))
+    return _importance(Z, middle, H, positive_integer("samples", samples), generator(rng))
 
 
 def bregman_information_gain_as_printed(x: Any, sigma: float, nu: float, weights: Any = None) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from likeset.arguments import positive, real_array, rows
+from likeset.arguments import one_row, positive, real_array, rows
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families.base import Array, CurveFamily, Family, curve_derivatives
 from likeset.support.curves import curve_remainder
@@ -66,12 +66,12 @@ class LogPartition:
 
     def hessian(self, theta: Any) -> Array:
         """sum_s w_s A''(x_s'theta) x_s x_s' + nu I, at one parameter."""
-        _, second = curve_derivatives(self.family.curve, self._parameters(theta) @ self.x.T)
+        _, second = curve_derivatives(self.family.curve, one_row("theta", theta, self.x.shape[1]) @ self.x.T)
         return (self.x.T * (second * self._a)) @ self.x + self.nu * np.eye(self.x.shape[1])
 
     def divergence(self, theta: Any, base: Any) -> Array:
         """D_Z(theta, base) = Z(theta) - Z(base) - Z'(base)(theta - base), without cancellation; rows of theta."""
-        theta, base = self._parameters(theta), self._parameters(base)
+        theta, base = self._parameters(theta), one_row("base", base, self.x.shape[1])
         step = np.atleast_2d(theta - base)
         values = _remainders(self.family.curve, self._a, self.x @ base, np.ascontiguousarray(step @ self.x.T))
         values += 0.5 * self.nu * np.sum(step * step, axis=1)
@@ -79,7 +79,7 @@ class LogPartition:
 
     def inverse_gradient(self, target: Any) -> Array:
         """The theta in R^d with Z'(theta) = target."""
-        g = real_array("target", target).reshape(-1)
+        g = one_row("target", target, self.x.shape[1])
         # sum_s w_s A(x_s'theta) - g'theta + (nu/2)|theta|^2: the linear part becomes covariates of their own.
         extra = np.eye(len(g))
         theta, *_ = newton_ball(
@@ -143,6 +143,11 @@ class Curvature:
         checked, scale = canonical(family)
         reach = positive("bound", bound) * float(np.linalg.norm(covariate_rows(x), axis=1).max())
         mu, L = checked.curvature_bounds(reach)
+        if not mu > 0.0 or not np.isfinite(L):
+            raise InvalidArgumentError(
+                "bound", bound, f"lets |x'theta| reach {reach:g}, where the curvature of {checked!r} is 0 or infinite",
+                "pass a smaller bound, or shorter covariates",
+            )  # fmt: skip
         low, high = curve_derivatives(checked.curve, np.array([-reach, reach]))[0] * scale
         return cls(mu, L, reach, float(low), float(high), checked.curve is not Curve.EXPONENTIAL)
 
@@ -167,7 +172,7 @@ def log_partition(family: Family, z: Any) -> tuple[Array, Array, Array]:
     [18.0, 12.0, 4.0]
     """
     checked, scale = canonical(family)
-    z = np.asarray(z, dtype=np.float64)
+    z = real_array("z", z)
     first, second = curve_derivatives(checked.curve, z)
     return scale * curve_heights(checked.curve, z), scale * first, scale * second
 
@@ -178,6 +183,24 @@ def covariate_rows(x: Any, name: str = "x") -> Array:
     if array.ndim != 2 or not array.size:
         raise ShapeError(name, x, f"has shape {array.shape}", "pass one row per observation, e.g. seq.ledger.x.rows")
     return rows(name, array, array.shape[1])
+
+
+def not_negative(name: str, value: Any) -> Array:
+    """Finite numbers >= 0: times, gains and radii."""
+    array = real_array(name, value)
+    if (array < 0).any():
+        raise InvalidArgumentError(name, value, "has a negative entry", "pass numbers >= 0")
+    return array
+
+
+def check_fit(first: Array, second: Array, name: str) -> None:
+    """Refuse arrays over time, the second of them called ``name``, that do not fit each other."""
+    try:
+        np.broadcast_shapes(first.shape, second.shape)
+    except ValueError:
+        raise ShapeError(
+            name, second, f"has shape {second.shape}", f"pass one entry for each of {first.shape}"
+        ) from None
 
 
 def stream_weights(weights: Any, count: int) -> Array:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from likeset.arguments import positive_integer
+from likeset.arguments import file_path, positive_integer, seed_number, writing
+from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array
 from likeset.theory.trial import ALPHA, ARMS, DELTA, DIM, MODELS, Track, Trial
 
@@ -65,13 +66,18 @@ class Looseness:
 
     def row(self, model: str, result: str) -> Row:
         """The first row of a model whose result starts like this."""
-        return next(r for r in self.rows if r.model == model and r.result.startswith(result))
+        if isinstance(model, str) and isinstance(result, str):
+            for row in self.rows:
+                if row.model == model and row.result.startswith(result):
+                    return row
+        raise InvalidArgumentError("result", (model, result), "is not in the table", "see rows for models and results")
 
     def figure(self, path: str | PathLike[str]) -> Path:
         """Draw the picture to ``path`` (.png) and beside it as .svg; returns the path of the PNG file."""
         from likeset.theory.drawing import draw
 
-        return draw(self, Path(path))
+        with writing(file_path("path", path)) as target:
+            return draw(self, target)
 
     def paragraph(self) -> str:
         """How loose each bound is, in words, from the numbers of this study."""
@@ -81,7 +87,11 @@ class Looseness:
 
     def write_csv(self, folder: str | PathLike[str]) -> tuple[Path, Path]:
         """theory.csv, one line per row of the table, and theory-curves.csv, one line per bound and time."""
-        table, curves = Path(folder) / "theory.csv", Path(folder) / "theory-curves.csv"
+        with writing(file_path("folder", folder)) as place:
+            return self._write_csv(place)
+
+    def _write_csv(self, folder: Path) -> tuple[Path, Path]:
+        table, curves = folder / "theory.csv", folder / "theory-curves.csv"
         with open(table, "w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(f.name for f in fields(Row))
@@ -112,6 +122,9 @@ def study(
     2
     """
     rounds, repeats = positive_integer("rounds", rounds), positive_integer("repeats", repeats)
+    seed = seed_number("seed", seed)
+    if not callable(on_run):
+        raise InvalidArgumentError("on_run", on_run, "is not callable", "pass a function without arguments")
     tracks: list[tuple[str, Track]] = []
     for model in MODELS:
         for run in range(repeats):

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import error_level, positive, rows
+from likeset.arguments import error_level, flag, one_row, positive, positive_integer, real_number
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import Array, Family
+from likeset.families.base import Array, Family, checked_family, largest_predictor
 from likeset.ledger import Ledger
 from likeset.support.newton import newton_ball
 from likeset.theory.gain import information_gain, squared_lengths
@@ -27,6 +27,7 @@ from likeset.theory.geometry import (
     canonical,
     covariate_rows,
     log_partition,
+    not_negative,
     stream_observations,
 )
 
@@ -43,9 +44,17 @@ def online_regret(family: Family, ledger: Ledger, theta: Any) -> Array:
     >>> online_regret(seq.family, seq.ledger, [0.5]).round(4)           # first forecast: z = 0; (0.4^2 - 0.1^2)/2
     array([0.075 , 0.2522])
     """
-    x = covariate_rows(ledger.x.rows)
-    log_p = family.log_density(ledger.y.rows, x @ rows("theta", theta, x.shape[1])[0])
+    x = recorded_rows(ledger)
+    checked_family(family)
+    log_p = family.log_density(ledger.y.rows, x @ one_row("theta", theta, x.shape[1]))
     return np.cumsum(ledger.weights.rows * (log_p - ledger.log_q.rows))
+
+
+def recorded_rows(ledger: Any) -> Array:
+    """The covariates of a sequence's record."""
+    if not isinstance(ledger, Ledger):
+        raise InvalidArgumentError("ledger", ledger, "is not the record of a sequence", "pass seq.ledger")
+    return covariate_rows(ledger.x.rows)
 
 
 def ftrl_estimates(family: Family, x: Any, y: Any, *, penalty: float, bound: float) -> Array:
@@ -84,7 +93,7 @@ def noise_potential(family: Family, x: Any, y: Any, theta: Any, *, penalty: floa
     checked, _ = canonical(family)
     covariates = covariate_rows(x)
     _, statistic, _ = checked.statistics(stream_observations(checked, y, len(covariates)))
-    z = covariates @ rows("theta", theta, covariates.shape[1])[0]
+    z = covariates @ one_row("theta", theta, covariates.shape[1])
     _, after = squared_lengths(covariates, Curvature.of(family, bound, covariates).mu, penalty)
     return np.cumsum((statistic - log_partition(family, z)[1]) ** 2 * after)
 
@@ -140,7 +149,7 @@ def tail_bounds(family: Family, rounds: int, *, reach: float, delta: float) -> A
     array([2.64, 3.12])
     """
     checked, _ = canonical(family)
-    s = np.arange(1, rounds + 1)
+    s, reach = np.arange(1, positive_integer("rounds", rounds) + 1), largest_predictor(reach)
     level = np.log(2 * (np.pi * s) ** 2 / (6 * error_level("delta", delta)))
     curvature = np.array([checked.curvature_bounds(reach + u)[1] for u in _TILTS])
     return np.min((level[:, None] + 0.5 * _TILTS**2 * curvature) / _TILTS, axis=1)
@@ -168,10 +177,15 @@ def ftrl_regret_bound(
     array([20.4, 27.3, 32.2])
     """
     c = Curvature.of(family, bound, x)
-    level = error_level("delta", delta) / (2 if weighted else 1)
+    level = error_level("delta", delta) / (2 if flag("weighted", weighted) else 1)
     noise = noise_bound(family, x, penalty=penalty, bound=bound, delta=level)
     spread = (c.highest_mean - c.lowest_mean) ** 2 / c.mu * information_gain(x, c.mu, penalty)
-    return penalty * bound**2 + noise + spread + (np.log(1 / level) if weighted else 0.0)
+    return (
+        positive("penalty", penalty) * positive("bound", bound) ** 2
+        + noise
+        + spread
+        + (np.log(1 / level) if weighted else 0.0)
+    )
 
 
 def ftrl_regret_bound_as_printed(family: Family, x: Any, *, penalty: float, bound: float, delta: float) -> Array:
@@ -186,7 +200,9 @@ def ftrl_regret_bound_as_printed(family: Family, x: Any, *, penalty: float, boun
     c = Curvature.of(family, bound, x)
     gamma = information_gain(x, c.mu, penalty)
     noise = c.L / c.mu * (gamma + 2 * np.log(1 / error_level("delta", delta)))
-    return penalty * bound**2 + noise + 2 * (c.L * c.reach) ** 2 / c.mu * gamma
+    return (
+        positive("penalty", penalty) * positive("bound", bound) ** 2 + noise + 2 * (c.L * c.reach) ** 2 / c.mu * gamma
+    )
 
 
 def mixture_regret_bound(gain: Any, *, nu: float, bound: float, share: float = 1.0) -> Array:
@@ -201,6 +217,7 @@ def mixture_regret_bound(gain: Any, *, nu: float, bound: float, share: float = 1
     >>> float(mixture_regret_bound(0.7, nu=1.0, bound=1.0).round(2))
     1.2
     """
+    share = real_number("share", share)
     if not 0 < share <= 1:
         raise InvalidArgumentError("share", share, "is not in (0, 1]", "pass the prior's share, 1/k for k equal priors")
-    return positive("nu", nu) * positive("bound", bound) ** 2 / 2 + np.asarray(gain, dtype=np.float64) - np.log(share)
+    return positive("nu", nu) * positive("bound", bound) ** 2 / 2 + not_negative("gain", gain) - np.log(share)

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import real_number
+from likeset.arguments import one_row, real_number
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import Array, Family
+from likeset.families.base import Array, Family, checked_family
 from likeset.ledger import Ledger
-from likeset.theory.geometry import covariate_rows
+from likeset.theory.online import recorded_rows
 from likeset.weights import Weigher
 
 
@@ -29,7 +29,9 @@ def weighting_excess(family: Family, ledger: Ledger, theta: Any) -> Array:
     >>> weighting_excess(seq.family, seq.ledger, [0.5])
     array([0., 0.])
     """
-    z = covariate_rows(ledger.x.rows) @ np.asarray(theta, dtype=np.float64)
+    x = recorded_rows(ledger)
+    z = x @ one_row("theta", theta, x.shape[1])
+    checked_family(family)
     log_p = family.log_density(ledger.y.rows, z)
     return np.cumsum((1.0 - ledger.weights.rows) * (ledger.log_q.rows - log_p)) + 0.0
 
@@ -44,7 +46,8 @@ def reduction_growth(family: Family, z_true: float, z_forecast: float, weight: f
     w = real_number("weight", weight)
     if not 0 <= w <= 1:
         raise InvalidArgumentError("weight", weight, "is outside [0, 1]", "pass a weight in [0, 1]")
-    y, v = family.outcomes(np.array([min(z_true, z_forecast), max(z_true, z_forecast)]))
+    z_true, z_forecast = real_number("z_true", z_true), real_number("z_forecast", z_forecast)
+    y, v = checked_family(family).outcomes(np.array([min(z_true, z_forecast), max(z_true, z_forecast)]))
     log_true = family.log_density(y, np.full(len(v), float(z_true)))
     log_forecast = family.log_density(y, np.full(len(v), float(z_forecast)))
     return float(np.sum(v * np.exp(w * log_true + (1 - w) * log_forecast)))
@@ -63,6 +66,10 @@ class Complement:
     """
 
     def __init__(self, other: Weigher) -> None:
+        if isinstance(other, type) or not isinstance(other, Weigher):
+            raise InvalidArgumentError(
+                "other", other, "is not a running weighting", "pass e.g. BiasWeighting().start(family, space)"
+            )
         self.other = other
 
     def weight(self, phi: Any) -> float:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likeset.arguments import error_level, rows
+from likeset.arguments import error_level, one_row, positive
 from likeset.families.base import Array, Family
 from likeset.theory.gain import information_gain
-from likeset.theory.geometry import Curvature, covariate_rows, stream_observations, stream_weights
+from likeset.theory.geometry import Curvature, canonical, covariate_rows, stream_observations, stream_weights
 from likeset.theory.online import ftrl_estimates, noise_bound
 
 
@@ -48,11 +48,11 @@ def vaw_excess(
     >>> vaw_excess(ls.Gaussian(1.0), [[1.0]], [1.0], [0.5], [0.5], penalty=0.5, bound=1.0)     # estimate 0.5 = truth
     array([0.])
     """
-    covariates = covariate_rows(x)
+    covariates, _ = covariate_rows(x), canonical(family)
     outcomes = stream_observations(family, y, len(covariates))
     w = stream_weights(weights, len(covariates))
     seen = ftrl_estimates(family, covariates, outcomes, penalty=penalty, bound=bound)[1:]
-    log_p_truth = family.log_density(outcomes, covariates @ rows("theta", theta, covariates.shape[1])[0])
+    log_p_truth = family.log_density(outcomes, covariates @ one_row("theta", theta, covariates.shape[1]))
     log_p_seen = family.log_density(outcomes, np.sum(covariates * seen, axis=1))
     return np.cumsum((1 - w) * (log_p_seen - log_p_truth))
 
@@ -88,7 +88,9 @@ def vaw_regret_bound(
     w = stream_weights(weights, len(covariates))
     gamma = information_gain(covariates, c.mu, penalty)
     steepest = max(abs(c.lowest_mean), abs(c.highest_mean))
-    known = penalty * bound**2 + noise_bound(family, covariates, penalty=penalty, bound=bound, delta=delta)
+    known = positive("penalty", penalty) * positive("bound", bound) ** 2 + noise_bound(
+        family, covariates, penalty=penalty, bound=bound, delta=delta
+    )
     known = known + steepest**2 / c.mu * np.cumsum(w * np.diff(gamma, prepend=0.0))
     excess = vaw_excess(family, covariates, y, theta, w, penalty=penalty, bound=bound)
     allowance = c.L / c.mu * gamma
@@ -114,4 +116,4 @@ def vaw_regret_bound_as_printed(
     gamma = information_gain(covariates, c.mu, penalty)
     bias_term = c.L / c.mu * c.L * c.reach**2 * np.cumsum(w * np.diff(gamma, prepend=0.0))
     noise = 2 * c.L / c.mu * (gamma + np.log(1 / error_level("delta", delta)))
-    return penalty * bound**2 + noise + bias_term
+    return positive("penalty", penalty) * positive("bound", bound) ** 2 + noise + bias_term

@@ -1,0 +1,445 @@
+"""Whatever is passed to whatever is public: an answer or a typed error, in time, without a warning, nothing half done.
+
+Public names are discovered, not listed: the names of ``likeset`` and of the modules it shows, constructors, and the
+methods and properties of live objects. Each case depends on (seed, number) alone; ``Fuzzer.run(seed, number)`` repeats
+one.
+"""
+
+import collections
+import importlib.util
+import inspect
+import io
+import os
+import signal
+import sys
+import time
+import types
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+import hostile
+import likeset as ls
+import live
+from likeset import comparison, predictors
+
+resource = pytest.importorskip("resource")
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits time and memory as Linux does")
+
+SECONDS = 5.0
+MEMORY = 3 * 2**30  # address space beyond what is in use
+SEED = 20240711
+
+# What the engine calls on its pieces, with arguments of its own making: protocols of pieces, and how they are saved.
+PLUMBING = {
+    "start",
+    "restore",
+    "state",
+    "forecast",
+    "observe",
+    "weight",
+    "including",
+    "of",
+    "from_settings",
+    "statistics",
+}
+PLUMBING |= {"gram", "diagonal", "places", "norms", "correlation"}
+# Snapshots and forecasts are made by the engine from its own objects; what they answer is tested, not their making.
+MADE_BY_THE_ENGINE = {ls.LikelihoodSet, comparison.Ellipsoid, predictors.MixtureForecast, predictors.Blend}
+# Checks, pictures and studies: valid calls take a second or more, so they are drawn less often, never in default sizes.
+SELDOM = {"checks", "plots", "Looseness", "theory.study", "comparison.compare"}
+# What a callback raises is the caller's to see; the ``name`` of methods is what their errors call an argument.
+CALLBACKS = {"on_run", "on_round"}
+SIZES = {"rounds", "repeats", "samples", "starts", "steps", "n_points", "points", "horizon"}
+
+
+SAVE_IS_TYPED = importlib.util.find_spec("likeset.atomic_file") is not None  # until then its errors may be raw
+
+
+class TookTooLong(BaseException):
+    pass
+
+
+def public_names():
+    """(label, object) of everything callable that ``likeset`` and the modules it shows offer."""
+    found = {}
+    for name in dir(ls):
+        thing = getattr(ls, name)
+        if isinstance(thing, types.ModuleType):
+            names = getattr(thing, "__all__", None) or [n for n in dir(thing) if not n.startswith("_")]
+            inner = {n: getattr(thing, n) for n in names}
+            found |= {f"{name}.{n}": o for n, o in inner.items() if _belongs(o, thing)}
+        elif not name.startswith("_"):
+            found[name] = thing
+    unique = {id(o): (label, o) for label, o in sorted(found.items(), key=lambda item: -len(item[0]))}
+    return [(label, o) for label, o in unique.values() if callable(o) and not _is_passive(o)]
+
+
+def _belongs(thing, module):
+    home = getattr(thing, "__module__", None) or ""
+    return home == module.__name__ or (hasattr(module, "__path__") and home.startswith(module.__name__))
+
+
+def _is_passive(thing):
+    """Errors, protocols and abstract classes are not called."""
+    if not isinstance(thing, type):
+        return False
+    return (
+        thing in MADE_BY_THE_ENGINE
+        or issubclass(thing, BaseException)
+        or getattr(thing, "_is_protocol", False)
+        or inspect.isabstract(thing)
+    )
+
+
+def public_members(cls):
+    return [
+        name
+        for name in dir(cls)
+        if (not name.startswith("_") or name == "__call__") and name not in PLUMBING and "likeset" in cls.__module__
+    ]
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+class Arguments:
+    """Good values by the name of a parameter, and hostile ones."""
+
+    def __init__(self, objects):
+        self.live = objects
+        self.hostile = hostile.hostile_values()
+
+    def draw(self, signature, owner, label, rng):
+        """Arguments for a call: each one good, hostile or, if it has a default, left out."""
+        wanted = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
+        attacked = rng.random() < 0.93
+        target = int(rng.integers(len(wanted))) if wanted else 0
+        args, kwargs = [], {}
+        for i, parameter in enumerate(wanted):
+            bad = attacked and (i == target or rng.random() < 0.15)
+            bad = bad and parameter.name not in CALLBACKS and not (parameter.name == "name" and owner is not None)
+            choice = rng.random()
+            if parameter.kind is parameter.VAR_KEYWORD:
+                kwargs |= {"predictor": self.value("predictor", owner, label, rng, bad)} if choice < 0.5 else {}
+            elif parameter.kind is parameter.VAR_POSITIONAL:
+                args += [
+                    self.value("predictor", owner, label, rng, bad and k == 0) for k in range(int(rng.integers(3)))
+                ]
+            elif not bad and parameter.default is not parameter.empty and choice < 0.7 and parameter.name not in SIZES:
+                continue
+            elif parameter.kind is parameter.POSITIONAL_ONLY:
+                args.append(self.value(parameter.name, owner, label, rng, bad))
+            else:
+                kwargs[parameter.name] = self.value(parameter.name, owner, label, rng, bad)
+        return args, kwargs
+
+    def value(self, name, owner, label, rng, bad):
+        if bad:
+            return self.hostile[int(rng.integers(len(self.hostile)))]()
+        return live.good_value(
+            self.live, name, owner, label, lambda things: self.live.handed_out(things[int(rng.integers(len(things)))])
+        )
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+
+
+class Fuzzer:
+    """Draws a call, makes it, and says what went wrong."""
+
+    def __init__(self, folder):
+        import matplotlib
+
+        matplotlib.use("agg")
+        self.live = live.LiveObjects(folder)
+        self.arguments = Arguments(self.live)
+        self.targets = []
+        for label, thing in public_names():
+            self.targets.append((label, None, thing))
+        kinds = collections.defaultdict(list)
+        for thing in self.live.all():
+            kinds[type(thing)].append(thing)
+        for cls, things in kinds.items():
+            self.targets += [(f"{cls.__name__}.{name}", things, name) for name in public_members(cls)]
+        share = np.array([self._share(*target) for target in self.targets])
+        self.shares = share / share.sum()
+
+    @staticmethod
+    def _share(label, things, what):
+        """How often a target is drawn: properties, which take no arguments, and slow studies less often."""
+        if label in SELDOM or label.split(".")[0] in SELDOM:
+            return 0.05
+        return 1.0 if things is None or callable(getattr(type(things[0]), what, None)) else 0.1
+
+    def case(self, seed, number):
+        """(label, owner, function, args, kwargs) of one case; a property is a function of nothing."""
+        rng = np.random.default_rng([seed, number])
+        label, things, what = self.targets[int(rng.choice(len(self.targets), p=self.shares))]
+        if things is None:
+            owner, function = None, what
+        else:
+            owner = self.live.handed_out(things[int(rng.integers(len(things)))])
+            is_plain = not callable(getattr(type(owner), what, None)) or isinstance(
+                getattr(type(owner), what), property
+            )
+            if is_plain:
+                return label, owner, lambda: getattr(owner, what), [], {}
+            function = getattr(owner, what)
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):
+            return label, owner, lambda: None, [], {}
+        args, kwargs = self.arguments.draw(signature, owner, label, rng)
+        return label, owner, function, args, kwargs
+
+    def run(self, seed, number):
+        """None, or (label, what went wrong, arguments). A slow call gets a second chance: kernels are compiled once."""
+        label, problem, arguments, seconds = self._attempt(seed, number)
+        if seconds > SECONDS:
+            label, problem, arguments, seconds = self._attempt(seed, number)
+            problem = f"took {seconds:.1f} s, twice more than {SECONDS:g}" if seconds > SECONDS else problem
+        if problem is None or (label == "ConfidenceSequence.save" and not SAVE_IS_TYPED):
+            return None
+        return label, problem, arguments
+
+    def _attempt(self, seed, number):
+        label, owner, function, args, kwargs = self.case(seed, number)
+        changing = [v for v in (owner, *args, *kwargs.values()) if live.can_change(v)]
+        before = [live.fingerprint(v) for v in changing]
+        problem, start = None, time.perf_counter()
+        signal.setitimer(signal.ITIMER_REAL, 12 * SECONDS)
+        try:
+            answer = function(*args, **kwargs)
+            if label.endswith(("interval", "intervals", "bounding_box")) and (answer[0] > answer[1]).any():
+                problem = "crossed ends"
+        except ls.LikesetError as error:
+            problem = _fault_of_message(error)
+            if [live.fingerprint(v) for v in changing] != before:
+                problem = f"changed state, then {type(error).__name__}"
+        except TookTooLong:
+            problem = "took too long"
+        except Exception as error:
+            problem = f"{type(error).__name__}: {str(error)[:150]}"
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        return label, problem, _shown(args, kwargs), time.perf_counter() - start
+
+
+def _fault_of_message(error):
+    if len(str(error)) > 5000:
+        return f"{type(error).__name__} with a message of {len(str(error))} characters"
+    return None
+
+
+def _shown(args, kwargs):
+    from likeset.errors import _brief
+
+    try:
+        return ", ".join([*(map(_brief, args)), *(f"{k}={_brief(v)}" for k, v in kwargs.items())])
+    except Exception as error:
+        return f"arguments that cannot be shown ({type(error).__name__})"
+
+
+def _expired(number, frame):
+    raise TookTooLong
+
+
+@pytest.fixture(scope="module")
+def fuzzer(tmp_path_factory):
+    return Fuzzer(tmp_path_factory.mktemp("fuzz"))
+
+
+@pytest.fixture
+def guarded(tmp_path, monkeypatch):
+    """A time limit per call, a limit of memory, an empty folder to write in, and warnings as errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    old = signal.signal(signal.SIGALRM, _expired)
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, hard))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    signal.signal(signal.SIGALRM, old)
+
+
+def failures(fuzzer, seed, count):
+    found = collections.defaultdict(list)
+    for number in range(count):
+        fault = fuzzer.run(seed, number)
+        if fault is not None:
+            label, problem, arguments = fault
+            found[label].append(f"case ({seed}, {number}): {label}({arguments}): {problem}")
+    return found
+
+
+def report(found, count):
+    total = sum(map(len, found.values()))
+    lines = [
+        f"{len(cases):4d}  {label}\n      {cases[0]}"
+        for label, cases in sorted(found.items(), key=lambda i: -len(i[1]))
+    ]
+    return f"{total} of {count} calls ended badly:\n" + "\n".join(lines)
+
+
+def test_only_typed_errors(fuzzer, guarded):
+    found = failures(fuzzer, SEED, 10_000)
+    assert not found, report(found, 10_000)
+
+
+@pytest.mark.slow
+def test_only_typed_errors_at_length(fuzzer, guarded):
+    found = failures(fuzzer, SEED + 1, 100_000)
+    assert not found, report(found, 100_000)
+
+
+def test_every_public_class_has_a_live_object(fuzzer):
+    alive = {type(thing) for thing in fuzzer.live.all()}
+    missing = [label for label, thing in public_names() if isinstance(thing, type) and thing not in alive]
+    assert not missing
+
+
+# -- causes, one by one ------------------------------------------------------------------------------------------------
+
+
+SEQUENCE = ls.ConfidenceSequence(ls.Gaussian(0.3), ls.Linear(2, 1.5))
+SEQUENCE.update([[0.8, 0.1], [0.3, 0.9]], [0.2, 0.1])
+ARMS = [[1.0, 0.0], [0.0, 1.0]]
+CAUSES = {
+    "integers of thousands of digits": lambda: ls.Gaussian(hostile.HUGE),
+    "lists of such integers": lambda: SEQUENCE.update([hostile.HUGE, 1.0], 0.1),
+    "a repr that raises": lambda: ls.Linear(hostile.Unprintable(), 1.0),
+    "sign None": lambda: SEQUENCE.set.support(ARMS, sign=None),
+    "sign NaN": lambda: SEQUENCE.set.support(ARMS, sign=float("nan")),
+    "sign 0": lambda: SEQUENCE.set.support(ARMS, sign=0),
+    "negative seeds": lambda: SEQUENCE.set.maximize_upper([[0.1, 1.0]] * 2, seed=-1),
+    "ragged parameters": lambda: live_grid().contains([[1.0], [1.0, 2.0]]),
+    "ragged arms": lambda: ls.UCB(SEQUENCE, ARMS).tell([1, [2, 3]], 0.1),
+    "a million million points": lambda: SEQUENCE.set.boundary(10**12),
+    "a million million trials": lambda: ls.Binomial(10**12),
+    "a million million starts": lambda: SEQUENCE.set.maximize_upper([[0.1, 1.0]] * 2, starts=1e12),
+    "densities of text": lambda: ls.Poisson().log_density("a", 0.1),
+    "densities of impossible counts": lambda: ls.Binomial(3).log_density(-1.0, 0.1),
+    "means of text": lambda: ls.Bernoulli().mean("a"),
+    "samples without a generator": lambda: ls.Gaussian().sample([0.1], None),
+    "samples of counts beyond all numbers": lambda: ls.Poisson().sample([1e3], np.random.default_rng(0)),
+    "derivatives of objects": lambda: ls.Weibull().derivatives(object(), 0.1),
+    "numbers for families": lambda: comparison.applicable(5, ls.Linear(2, 1.0), 0.1),
+    "flags that are words": lambda: ls.UCB(SEQUENCE, ARMS, running_intersection="no"),
+    "convex as a word": lambda: ls.CustomFamily(live.logistic_noise, support="real", convex="no"),
+    "complex numbers": lambda: ls.Gaussian(np.complex128(1.0)),
+    "complex numbers among objects": lambda: SEQUENCE.update(np.array([np.complex128(1), 2.0], dtype=object), 0.1),
+    "file descriptors": lambda: trace().to_csv(3),
+    "arrays of gigabytes": lambda: SEQUENCE.set.upper(np.broadcast_to(0.5, (10**9, 2))),
+    "ranges of terabytes": lambda: SEQUENCE.set.contains(range(10**12)),
+    "covariates whose square is zero": lambda: SEQUENCE.set.upper([[1e-320, 0.0]]),
+    "callbacks that are none": lambda: ls.theory.study(2, 1, on_run=3),
+    "ranges for predictors, which have a start": lambda: ls.ConfidenceSequence(
+        ls.Gaussian(), ls.Linear(1, 1.0), predictor=range(3)
+    ),
+    "kernels that fail": lambda: ls.RKHS(hostile._raises, 1.0),
+    "unequal numbers of rows": lambda: SEQUENCE.set.upper_difference(ARMS, [[0.1, 0.2]] * 3),
+    "a reward that turns beyond 8": lambda: ls.UCB(wide(), [[10.0, 0.0]], reward=turns_at_nine),
+    "the same as a Reward": lambda: ls.UCB(wide(), [[10.0, 0.0]], reward=ls.Reward(turns_at_nine)),
+}
+
+
+def live_grid():
+    return ls.ConfidenceSequence(ls.Gaussian(), ls.RKHS(RBF(0.3), 1.0, domain=[0.0, 0.5, 1.0])).set
+
+
+def trace():
+    environment = ls.environments.linear(dim=2, n_arms=3)
+    return ls.simulate(ls.UCB(environment.sequence(), environment.arms), environment, 2, 0)
+
+
+def wide():
+    return ls.ConfidenceSequence(ls.Gaussian(5.0), ls.Linear(2, 2.0))
+
+
+def turns_at_nine(z):
+    return np.where(z < 9.0, z, 18.0 - z)
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_each_cause_has_a_typed_error(cause, guarded):
+    before = live.fingerprint(SEQUENCE)
+    with pytest.raises(ls.LikesetError) as caught:
+        CAUSES[cause]()
+    assert live.fingerprint(SEQUENCE) == before
+    assert len(str(caught.value)) < 500
+    if isinstance(caught.value, ls.InvalidArgumentError):
+        assert caught.value.argument and caught.value.remedy
+
+
+def test_the_limit_of_a_count_is_named():
+    with pytest.raises(ls.InvalidArgumentError, match=r"above 1,000,000: .*coefficients.*; pass at most 1000000"):
+        ls.Binomial(10**12)
+
+
+def test_messages_are_short_whatever_the_value():
+    values = [make() for make in hostile.hostile_values()]
+    for value in [*values, [values], {"a": values}, "a" * 10**7, [[[[[[[[1]]]]]]]], tuple(range(10**6))]:
+        error = ls.InvalidArgumentError("x", value, "is hostile", "pass another one")
+        assert len(str(error)) < 140, type(value)
+
+
+class Drifting:
+    """A sequence of sets whose bounds are rounded a little differently from round to round."""
+
+    alpha, space = 0.1, ls.Linear(1, 5.0)
+
+    def __init__(self):
+        self.ends = [(1.0 + 1e-7, 2.0), (0.0, 1.0)]
+
+    def update(self, x, y):
+        self.ends.pop(0)
+
+    @property
+    def set(self):
+        return self
+
+    def interval(self, X):
+        low, high = self.ends[0]
+        return np.full(len(X), low), np.full(len(X), high)
+
+    def upper(self, X):
+        return self.interval(X)[1]
+
+    def lower(self, X):
+        return self.interval(X)[0]
+
+    def contains(self, theta):
+        return True
+
+
+def test_the_ends_of_a_band_do_not_cross():
+    """Floors and ceilings of different rounds may cross by rounding: both belong to the band then."""
+    policy = ls.UCB(Drifting(), [[1.0]])
+    policy.intervals()
+    policy.tell(0, 0.0)
+    low, high = policy.intervals()
+    assert low[0] <= 1.0 < 1.0 + 1e-7 <= high[0]
+
+
+def test_a_reward_that_turns_where_nobody_looked_does_not_cross():
+    """Without a bound on theta nothing tells how far to look; crossed ends are refused when they occur."""
+    policy = ls.UCB(ls.ConfidenceSequence(ls.Gaussian(), ls.Linear(1, np.inf)), [[1.0]], reward=turns_at_nine)
+    policy.seq.update([[1.0]] * 30, [40.0] * 30)
+    with pytest.raises(ls.PieceError, match="not increasing between"):
+        policy.intervals()
+
+
+def test_helpers_of_families_answer_as_before():
+    """Values for good input, by formula: what is checked on the way in must not change what comes out."""
+    y, z = np.array([0.0, 1.0, 3.0]), np.array([-0.5, 0.0, 1.25])
+    np.testing.assert_array_equal(ls.Poisson().mean(z), np.exp(z))
+    np.testing.assert_array_equal(ls.Gaussian(0.5).derivatives(y, z)[0], y * 4.0 - 4.0 * z)
+    np.testing.assert_array_equal(ls.Laplace(2.0).log_density(y, z), -np.abs(y - z) / 2.0 - np.log(4.0))
+    assert ls.Bernoulli().log_density([1, 0], 0.0).tolist() == [-np.log(2.0)] * 2
