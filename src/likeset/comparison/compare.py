@@ -218,7 +218,7 @@ def compare(
 def _truth(truth: Any, space: Space, rng: np.random.Generator) -> Array:
     """theta*, drawn or given, as one vector that fits the space."""
     theta = real_array("truth", truth(rng) if callable(truth) else truth)
-    if len(space.start().norms(theta)[0]) != 1:
+    if len(space.start().norms(theta)) != 1:
         raise InvalidArgumentError(
             "truth", truth, "is not one parameter", "pass one theta*, or a function that draws it"
         )
