@@ -26,6 +26,7 @@ from likeset.persistence import _fresh, _has_state, _path, _state_of
 from likeset.rebuild import Rows
 
 if TYPE_CHECKING:
+    from likeset.all_or_nothing import AllOrNothing
     from likeset.sequence import ConfidenceSequence
 
 STATE_EVERY = 1000  # rows at least; more where a state is large
@@ -56,12 +57,12 @@ class DurableRecord:
             self.journal.close()
             raise
 
-    def write(self, before: tuple[int, int], sequence: ConfidenceSequence, new_windows: bool) -> None:
+    def write(self, before: tuple[int, int], sequence: AllOrNothing, new_windows: bool) -> None:
         """Put on disk what the sequence has beyond ``before``."""
         windows = _described(sequence.windows) if new_windows else ...
         self.journal.write(before, sequence._running.ledger, windows)
 
-    def keep_state(self, sequence: ConfidenceSequence, due: int | None = None) -> None:
+    def keep_state(self, sequence: AllOrNothing, due: int | None = None) -> None:
         """Now and then, keep the state of forecaster and weigher. Failing in this is no failure: rows are replayed."""
         number = len(sequence._running.ledger)
         if number < (self._due if due is None else due):
@@ -74,7 +75,7 @@ class DurableRecord:
         else:
             self._kept, self._due = number, number + max(STATE_EVERY, len(contents) // STATE_BYTES_PER_ROW)
 
-    def close(self, sequence: ConfidenceSequence) -> None:
+    def close(self, sequence: AllOrNothing) -> None:
         """Keep the state once more, and let go of the file."""
         if not self.journal.closed:
             self.keep_state(sequence, due=self._kept + 1)
@@ -140,7 +141,7 @@ def _continue(sequence: ConfidenceSequence, rows: Rows, start: int) -> None:
         running.weigher.observe(phi, y)
 
 
-def _contents(sequence: ConfidenceSequence) -> bytes:
+def _contents(sequence: AllOrNothing) -> bytes:
     """All that follows from the rows, as arrays."""
     running = sequence._running
     groups = {"ledger": {k: v for k, v in running.ledger.state().items() if k not in _IN_ROWS}}

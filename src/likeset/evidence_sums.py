@@ -47,12 +47,11 @@ class CompensatedSums:
         self.total[index], self.rest[index], self.rounded[index] = new, rest, new + rest
 
     def remember(self, undo: Undo, index: int) -> None:
-        """Before ``add`` to one sum: keep its two parts."""
+        """Before ``add`` to one sum: keep its two parts, and their sum."""
         undo.keep(self)
-        if index < len(self.total):
-            undo.keep_entry(self.total, index)
-        if index < len(self.rest):
-            undo.keep_entry(self.rest, index)
+        for part in (self.total, self.rest, self.rounded):
+            if index < len(part):
+                undo.keep_entry(part, index)
 
     def values(self, count: int) -> Array:
         """The first ``count`` sums, rounded once; a view, do not write."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-import sys
-import threading
-from collections.abc import Callable
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
+from likeset.all_or_nothing import AllOrNothing
 from likeset.arguments import error_level
-from likeset.errors import InvalidArgumentError, LikesetError, PieceError, ShapeError
+from likeset.errors import InvalidArgumentError, PieceError, ShapeError
 from likeset.families.base import Array, Family
 from likeset.ledger import Ledger
 from likeset.own_pieces import OwnPieces, Running, is_built_in
@@ -27,13 +24,8 @@ from likeset.weights import Unweighted, Weigher, Weighting
 from likeset.window_choice import automatic_windows
 from likeset.windows import WINDOWS, AnyWindows
 
-if TYPE_CHECKING:
-    from likeset.durable import DurableRecord
 
-_NOT_COPIED = ("_lock", "_durable")
-
-
-class ConfidenceSequence:
+class ConfidenceSequence(AllOrNothing):
     r"""Anytime-valid confidence sets for theta, from observations at covariates chosen adaptively.
 
         C_t = { theta in Theta : prod_s [ q_s(y_s|x_s) / p_theta(y_s|x_s) ]^{w_s} <= 1/alpha }
@@ -115,9 +107,7 @@ class ConfidenceSequence:
         self._own: OwnPieces | None = None
         self._scoring = Scoring(family, space.bound, self.predictor, trusted=is_built_in(self.predictor))
         self._set: LikelihoodSet | None = None
-        self._pending: Undo | None = None  # the way back, while a change is being made
-        self._durable: DurableRecord | None = None
-        self._lock = threading.RLock()
+        super().__init__()
 
     @classmethod
     def open(
@@ -234,84 +224,6 @@ class ConfidenceSequence:
         with self._lock:
             self._settle()
             save(self, path)
-
-    def close(self) -> None:
-        """Let go of the journal of a durable sequence, see :meth:`open`. What was seen can still be asked."""
-        with self._lock:
-            self._settle()
-            if self._durable is not None:
-                self._durable.close(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> ConfidenceSequence:
-        """An independent sequence in the same state; in memory, also if this one is durable."""
-        with self._lock:
-            self._settle()
-            other = type(self).__new__(type(self))
-            memo[id(self)] = other
-            memo[id(self._set)] = self._set  # immutable
-            other.__setstate__({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k not in _NOT_COPIED})
-        return other
-
-    def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            self._settle()
-            # Copied here, since what is pickled after this may be updated by another thread meanwhile.
-            return copy.deepcopy({k: v for k, v in self.__dict__.items() if k not in _NOT_COPIED})
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock, self._durable = threading.RLock(), None
-
-    # -- all or nothing -----------------------------------------------------------------------------------------
-
-    def _all_or_nothing(self, change: Callable[[Undo], None], new_windows: bool = False) -> None:
-        """Make a change that keeps in ``undo`` whatever it overwrites; take it back unless it gets through."""
-        durable = self._durable
-        undo = Undo(None if durable is None else durable.journal.extent())
-        self._pending = undo
-        try:
-            change(undo)
-            if durable is not None and undo.extent is not None:
-                durable.write(undo.extent, self, new_windows)
-            self._pending = None  # from here on the change counts
-        except BaseException:  # an interrupt, too
-            self._roll_back()
-            raise
-        if durable is not None:
-            durable.keep_state(self)
-
-    def _roll_back(self) -> None:
-        undo = self._pending
-        if undo is not None:
-            # What has reached the disk has happened: then the change in memory was complete before.
-            if self._durable is None or self._durable.journal.extent() == undo.extent:
-                undo.roll_back()
-            self._pending = None
-
-    def _settle(self) -> None:
-        """Finish what an interrupt during a roll-back left undone. Called first by everything public, with the lock."""
-        if self._pending is None:
-            return
-        if self._is_changing():
-            raise LikesetError(
-                "the sequence was asked in the middle of its own update, by a predictor, a weighting or a signal "
-                "handler; ask it before or after the update."
-            )
-        self._roll_back()
-
-    def _is_changing(self) -> bool:
-        """Whether a change is under way further up on the stack of this thread (no other thread holds the lock)."""
-        code, frame = ConfidenceSequence._all_or_nothing.__code__, sys._getframe()
-        while (frame := frame.f_back) is not None:  # type: ignore[assignment]
-            if frame.f_code is code and frame.f_locals["self"] is self:
-                return True
-        return False
 
     def _take_windows(self, undo: Undo, windows: AnyWindows | None) -> None:
         undo.keep(self)
