@@ -96,7 +96,7 @@ def hostile_values():
         np.ma.masked_array([[0.1, 0.2]], [[False, False]]), np.array([[0.1, 0.2]]).view(np.matrix),
         np.array([[0.1, 0.2]]).astype(">f8"), np.broadcast_to(0.5, (10**9,)), np.broadcast_to(0.5, (10**9, 2)),
         np.broadcast_to(np.float32(0.5), (2, 10**9)), np.broadcast_to(1, (10**5, 10**5)),
-        np.broadcast_to("a", (10**9,)), np.broadcast_to(np.array(None), (10**9,)), np.ones(40_000)[::-2],
+        np.broadcast_to("a", (10**9,)), np.broadcast_to(np.array(None), (10**9,)), np.ones(400)[::-2],
         np.ones((1, 1, 1, 1, 1)), np.array([1e200, 1.0]), np.array([[5e-324, 0.0]]), np.array([False, True]),
         np.recarray((1,), dtype=[("x", float)]),
     ]  # fmt: skip

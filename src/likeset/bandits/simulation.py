@@ -134,6 +134,14 @@ def simulate(
             "give it bounds of the environment",
         )
     seq = getattr(policy, "seq", None)
+    truth = getattr(environment, "theta", None)
+    if coverage and seq is not None and truth is not None:
+        try:  # now, rather than after the first round
+            seq.set.contains(truth)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(
+                "coverage", True, f"cannot be measured ({error})", "pass coverage=False, or use the environment's space"
+            ) from error
     record: dict[str, list[Any]] = {f.name: [] for f in fields(Trace) if f.name != "refuted"}
     refuted = False
     for number in range(1, rounds + 1):
