@@ -1,8 +1,6 @@
 """Evidence where outcomes are large: log R and bands against arithmetic with 60 digits, through the public API."""
 
-import json
 import math
-import zipfile
 from decimal import Decimal, getcontext, localcontext
 from functools import cache
 
@@ -243,37 +241,6 @@ def test_a_saved_sequence_continues(tmp_path):
     assert loaded.set.log_ratio(truth) == sequence.set.log_ratio(truth)
     assert loaded.set.log_ratio(truth) == pytest.approx(exact_log_ratio(sequence, truth), abs=1e-6)
     np.testing.assert_array_equal(loaded.set.upper(X[:5]), sequence.set.upper(X[:5]))
-
-
-@pytest.mark.parametrize("family", [ls.Gaussian(1.0), ls.Poisson(), ls.Bernoulli()], ids=repr)
-def test_files_without_references_are_read(family, tmp_path):
-    # What a file of old looks like: plain sums, counted from zero, and no rests.
-    rng = np.random.default_rng(1)
-    X = rng.integers(0, 3, size=(30, 2)) + 0.5
-    y = family.sample(X @ [0.3, 0.2], rng)
-    sequence = ls.ConfidenceSequence(family, ls.Linear(2, 3.0), windows=None)
-    sequence.update(X[:20], y[:20])
-    sequence.save(tmp_path / "new")
-    covariate = sequence.ledger.covariate.rows.astype(int)
-    a, s, c = family.statistics(y[:20])
-    plain = {name: np.bincount(covariate, part * np.ones(20)) for name, part in (("merged.a", a), ("merged.s", s))}
-    plain["gains"] = np.bincount(covariate, sequence.ledger.log_q.rows - c)
-    with zipfile.ZipFile(tmp_path / "new") as new, zipfile.ZipFile(tmp_path / "old", "w") as old:
-        header = json.loads(new.read("header.json"))
-        added = {"gains_rest", "merged.a_rest", "merged.s_rest", "merged.origins"}
-        kept = [entry for entry in header["arrays"] if entry.removeprefix("ledger/") not in added]
-        assert len(kept) == len(header["arrays"]) - len(added)
-        old.writestr("header.json", json.dumps(header | {"arrays": kept}))
-        for entry in kept:
-            with old.open(f"{entry}.npy", "w") as file:
-                array = plain.get(entry.removeprefix("ledger/"))
-                file.write(new.read(f"{entry}.npy")) if array is None else np.save(file, array)
-    loaded = ls.load(tmp_path / "old")
-    for either in (sequence, loaded):
-        either.update(X[20:], y[20:])
-    np.testing.assert_allclose(loaded.ledger.gains, sequence.ledger.gains, rtol=1e-13)
-    assert loaded.set.log_ratio([0.3, 0.2]) == pytest.approx(sequence.set.log_ratio([0.3, 0.2]), abs=1e-12)
-    np.testing.assert_allclose(loaded.set.upper(X[:5]), sequence.set.upper(X[:5]), rtol=1e-12)
 
 
 @pytest.mark.parametrize("mean", [0.0, FAR])

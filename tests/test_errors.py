@@ -28,6 +28,8 @@ def instance(cls):
         return cls("x[3]", np.arange(3.0), "is wrong", "pass something else")
     if issubclass(cls, errors.EmptySetError):
         return cls(0.05)
+    if issubclass(cls, errors.JournalMismatchError):
+        return cls("a path", {"alpha": (0.05, 0.1)})
     return cls("what went wrong")
 
 

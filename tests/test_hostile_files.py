@@ -328,7 +328,7 @@ def test_bombs(files, tmp_path):
             assert outcome.get("error") == "FileFormatError", (which, outcome)
         assert outcome["seconds"] < 25.0, (which, outcome)
     trials = loads([(name, written(tmp_path / "trials", with_header(empty, family=binomial)))], gigabytes=0.2)
-    assert "answers" in trials[0]
+    assert trials[0].get("error") == "FileFormatError" and trials[0]["seconds"] < 5.0, trials[0]
 
 
 def test_many_distinct_points_of_a_function_space_cannot_be_smuggled_in(files, tmp_path):

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likeset import __version__
-from likeset.arguments import Array
+from likeset.arguments import Array, file_path
 from likeset.descriptions import describe, piece_from
 from likeset.errors import FileFormatError, InvalidArgumentError, LikesetError, PieceError
 from likeset.journal import Journal
 from likeset.ledger import Ledger
 from likeset.own_pieces import copied
-from likeset.persistence import _fresh, _has_state, _path, _state_of
+from likeset.persistence import _fresh, _has_state, _state_of
 from likeset.rebuild import Rows
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class DurableRecord:
         }
         definition["windows"] = windows if windows is None or isinstance(windows, str) else describe(windows)
         definition = json.loads(json.dumps(definition))  # as it will be read
-        target = _path(path)
+        target = file_path("path", path)
         if target.is_dir():
             raise InvalidArgumentError("path", str(path), "is a folder", "pass the path of a file")
         self.journal = Journal(target, definition)

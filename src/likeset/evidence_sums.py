@@ -62,9 +62,9 @@ class CompensatedSums:
         return {name: self.total, f"{name}_rest": self.rest}
 
     def restore(self, state: dict[str, Array], name: str) -> None:
-        """The inverse of ``state``; files of old have no rests."""
+        """The inverse of ``state``."""
         self.total = np.concatenate([state[name], np.zeros(8)])
-        rest = state.get(f"{name}_rest", np.zeros_like(state[name]))
+        rest = state[f"{name}_rest"]
         if rest.shape != state[name].shape:
             raise ValueError(f"{name}_rest has shape {rest.shape}, not {state[name].shape}")
         self.rest = np.concatenate([rest, np.zeros(8)])

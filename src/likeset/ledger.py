@@ -152,23 +152,11 @@ class Ledger:
         """The inverse of ``state``."""
         for name in ("x", "y", "weights", "log_q", "covariate"):
             getattr(self, name).restore(state[name])
-        merged = {k.removeprefix("merged."): v for k, v in state.items() if k.startswith("merged.")}
-        if isinstance(self.merged.sums, EvidenceSums) and "origins" not in merged:
-            self._merge_again(merged)
-        else:
-            self.merged.restore(merged)
-            self._gains.restore(state, "gains")
+        self.merged.restore({k.removeprefix("merged."): v for k, v in state.items() if k.startswith("merged.")})
+        self._gains.restore(state, "gains")
         self._number_of = {}
         self.distinct.restore(np.zeros((0, *self.x.rows.shape[1:])))
         for x, k in zip(self.x.rows, self.covariate.rows, strict=True):
             if self._number_of.setdefault(x.tobytes(), int(k)) == len(self.distinct.rows):
                 self.distinct.append(x)
-        self.outside.restore(state["outside"] if "outside" in state else np.zeros(len(self.distinct.rows)))
-
-    def _merge_again(self, merged: dict[str, Array]) -> None:
-        """Sums from the rows: those in files of old were counted from zero, and may have lost the evidence."""
-        self.merged.restore_coordinates(merged)
-        rows = (self.covariate.rows, self.y.rows, self.weights.rows, self.log_q.rows)
-        for k, y, weight, log_q in zip(*rows, strict=True):
-            base = self.merged.sums.add(int(k), y, float(weight))
-            self._gains.add(int(k), float(weight) * float(log_q) - base if weight > 0 else 0.0)
+        self.outside.restore(state["outside"])

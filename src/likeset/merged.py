@@ -297,11 +297,6 @@ class MergedData:
         self.sums.restore(state, len(rows))
         self._rows, self.count = rows if len(rows) else np.zeros((8, 0)), len(rows)
 
-    def restore_coordinates(self, state: dict[str, Array]) -> None:
-        """The covariates alone, without their sums."""
-        rows = expect_array(state, "coordinates", (None, None))
-        self._rows, self.count = rows if len(rows) else np.zeros((8, 0)), len(rows)
-
     def fits(self, count: int, dimension: int) -> bool:
         """Whether there are so many distinct covariates of this dimension."""
         return self.count == count and self.dimension == dimension

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likeset.archive import Archive, header_bytes, write_archive
+from likeset.arguments import file_path
 from likeset.atomic_file import replace_file
 from likeset.descriptions import MAX_PIECES, count_of, describe, piece_from
 from likeset.errors import FileFormatError, InvalidArgumentError, PieceError
@@ -46,7 +47,7 @@ MAX_DIM = 1_000_000  # of covariates in a file without any; otherwise their own 
 
 def save(sequence: ConfidenceSequence, path: str | PathLike[str]) -> None:
     """Write a sequence to ``path``, replacing an existing file only once the new one is complete and on disk."""
-    target, ledger = _path(path), sequence._running.ledger
+    target, ledger = file_path("path", path), sequence._running.ledger
     arrays = {
         "ledger/x": ledger.x.rows, "ledger/y": ledger.y.rows, "ledger/weights": ledger.weights.rows,
         "ledger/log_q": ledger.log_q.rows, COORDINATES: ledger.merged.coordinates,
@@ -87,7 +88,7 @@ def load(
     from likeset.sequence import ConfidenceSequence
 
     own = {"family": family, "space": space, "predictor": predictor, "weighting": weighting}
-    with _opened(_path(path)) as archive:
+    with _opened(file_path("path", path)) as archive:
         header = archive.header
         with _blaming_the_file(archive):
             _check_header(archive)
@@ -229,10 +230,3 @@ def _state_of(running_piece: Any) -> dict[str, Array]:
 def _has_state(running_piece: Any) -> bool:
     members = getattr(running_piece, "members", [])
     return hasattr(running_piece, "state") and hasattr(running_piece, "restore") and all(map(_has_state, members))
-
-
-def _path(path: str | PathLike[str]) -> Path:
-    try:
-        return Path(path)
-    except TypeError:
-        raise InvalidArgumentError("path", path, "is not a path", "pass a string or pathlib.Path") from None

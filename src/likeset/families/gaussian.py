@@ -12,6 +12,7 @@ from likeset.families.base import (
     Array,
     CurveFamily,
     largest_predictor,
+    misfit,
     node_count,
     observation_vector,
     panels,
@@ -58,13 +59,22 @@ class Gaussian(CurveFamily):
 
     def log_density(self, y: Array, z: Array) -> Array:
         """-(y - z)^2 / (2 sigma^2) - log(sigma sqrt(2 pi))."""
-        u = (np.asarray(y, dtype=np.float64) - z) / self.sigma
-        return -0.5 * u * u - self._log_scale
+        with np.errstate(over="ignore"):
+            u = self._misfit(y, z) / self.sigma
+            return -0.5 * u * u - self._log_scale
 
     def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
         """(y - z) / sigma^2 and -1 / sigma^2."""
-        first = (np.asarray(y, dtype=np.float64) - z) / self.sigma**2
+        first = self._misfit(y, z) / self.sigma**2
         return first, np.full_like(first, -1.0 / self.sigma**2)
+
+    def _misfit(self, y: Array, z: Array) -> Array:
+        """y - z of checked arguments."""
+        y, z = self._in_support(y), floats("z", z)
+        try:
+            return y - z
+        except ValueError:
+            raise misfit(y, z) from None
 
     def reference(self, y: Array) -> float:
         """y itself."""

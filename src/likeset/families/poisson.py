@@ -13,6 +13,7 @@ from likeset.families.base import (
     Array,
     CurveFamily,
     largest_predictor,
+    misfit,
     node_count,
     observation_vector,
     predictor_vector,
@@ -59,8 +60,15 @@ class Poisson(CurveFamily):
 
     def log_density(self, y: Array, z: Array) -> Array:
         """log p(y | z) = log p(y | log y) - y [e^u - 1 - u] with u = z - log y: for large counts nothing cancels."""
-        y, z = np.asarray(y, dtype=np.float64), np.asarray(z, dtype=np.float64)
-        with np.errstate(over="ignore"):
+        y, z = self._in_support(y), floats("z", z)
+        try:
+            return self._from_peak(y, z)
+        except ValueError:
+            raise misfit(y, z) from None
+
+    @staticmethod
+    def _from_peak(y: Array, z: Array) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
             if y.size == 1:
                 count = float(y.reshape(()))
                 if count == 0.0:
