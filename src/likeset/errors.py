@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import reprlib
+from os import PathLike
 from typing import Any
 
 
@@ -40,7 +41,9 @@ class InvalidArgumentError(LikesetError, ValueError):
         self.value = value
         self.problem = problem
         self.remedy = remedy
-        super().__init__(f"{argument} = {_brief(value)} {problem[:_LONGEST]}; {remedy}.")
+        # Paths are shown whole, as long as they are not absurd: their end is what tells one from another.
+        limit = _PATH_LIMIT if isinstance(value, str | PathLike) else _LIMIT
+        super().__init__(f"{argument} = {_brief(value, limit)} {problem[:_LONGEST]}; {remedy}.")
 
 
 class ShapeError(InvalidArgumentError):
@@ -134,6 +137,7 @@ def _portable(value: Any) -> Any:
 
 
 _LIMIT = 80
+_PATH_LIMIT = 240
 _LONGEST = 1000  # of what is said about a value: messages of others are quoted there, and may quote the value
 
 
@@ -146,7 +150,7 @@ class _Brief(reprlib.Repr):
         self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdict = self.maxarray = (
             self.maxdeque
         ) = 40
-        self.maxstring = self.maxlong = self.maxother = 4 * _LIMIT
+        self.maxstring = self.maxlong = self.maxother = 4 * _LIMIT  # and so for paths
 
     def repr_int(self, x: int, level: int) -> str:
         """Python refuses to print integers of thousands of digits; their size says enough."""

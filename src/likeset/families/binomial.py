@@ -34,9 +34,7 @@ class Binomial(CurveFamily):
     discrete = True
 
     def __init__(self, trials: int) -> None:
-        self.trials = positive_integer(
-            "trials", trials, 10**6, "checks of forecasts enumerate the outcomes"
-        )
+        self.trials = positive_integer("trials", trials, 10**6, "checks of forecasts enumerate the outcomes")
         self.canonical_scale = float(self.trials)
         self._table = self._log_choose(np.arange(self.trials + 1.0)) if self.trials < TABULATED else None
 
