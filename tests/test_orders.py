@@ -3,6 +3,9 @@
 Everything is compared with evidence recomputed by hand from the recorded forecasts and the function's own values.
 """
 
+import copy
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -280,3 +283,23 @@ def test_the_parameter_dimension_is_an_upper_bound_of_the_rank():
         eigenvalues = np.linalg.eigvalsh(kernel(space.domain))
         assert parameter_dimension(space) >= np.sum(eigenvalues > 1e-13 * eigenvalues[-1])
         assert parameter_dimension(space) <= len(points)
+
+
+def test_copies_in_two_threads_do_not_write_into_each_other():
+    """Copies share the table of the basis; each row of it has one writer."""
+    space = ls.RKHS(RBF(0.02), 2.0, domain=np.linspace(0, 1, 200))
+    start = ls.ConfidenceSequence(ls.Gaussian(0.3), space, windows=None)
+    start.update(space.domain[:5], np.zeros(5))
+
+    def grown(seed):
+        rng = np.random.default_rng(seed)
+        twin = copy.deepcopy(start)
+        for i in rng.permutation(200)[:40]:
+            twin.update(space.domain[i], rng.normal())
+        return twin.set.upper(space.domain)
+
+    alone = [grown(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(grown, range(4)))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,8 +55,9 @@ class SharedRows:
         self.factor = np.zeros((capacity, capacity))
         self.on_domain = np.zeros((domain_size, capacity))  # coordinates of every domain point, as if none had joined
         self.number_of: dict[bytes, int] = {}
-        self.filled = 0
-        self.growing = Lock()  # copies of a sequence share the table, and may live in different threads
+        # Who may write a row: copies of a sequence share the table, and may live in different threads. A claim is one
+        # atomic step and not a lock, which an interrupt could leave locked; a row claimed in vain is never used.
+        self.claims: dict[int, object] = {}
 
 
 class RKHSBasis:
@@ -81,7 +81,7 @@ class RKHSBasis:
         if not (np.isfinite(factor).all() and (np.diag(factor) > 0).all() and not np.triu(factor, 1).any()):
             raise ValueError("the factor of the basis is damaged")
         table = SharedRows(max(16, n), space.dim, m)
-        table.points[:n], table.factor[:n, :n], table.on_domain[:, :n], table.filled = points, factor, on_domain, n
+        table.points[:n], table.factor[:n, :n], table.on_domain[:, :n] = points, factor, on_domain
         table.number_of = {point.tobytes(): i for i, point in enumerate(points)}
         if len(table.number_of) < n or (m and not all(key in space.place_of for key in table.number_of)):
             raise ValueError("the points of the basis are repeated, or not in the domain")
@@ -236,16 +236,16 @@ class RKHSBasis:
 
     def _appended(self, x: Array, inside: Array, pivot: float, diagonal: float) -> RKHSBasis:
         table, n = self._table, self._size
-        with table.growing:
-            if table.filled != n or n == len(table.points):
-                table = self._copied(max(16, 2 * n))
-            table.points[n], table.factor[n, :n], table.factor[n, n] = x, inside, pivot
-            table.nuggets[n] = NUGGET * diagonal
-            if self.space.domain is not None:
-                section = self.space.domain_gram[:, self.space.places(x[None, :])[0]]
-                table.on_domain[:, n] = (section - table.on_domain[:, :n] @ inside) / pivot
-            table.number_of[x.tobytes()] = n
-            table.filled = n + 1
+        claim = object()
+        if n == len(table.points) or table.claims.setdefault(n, claim) is not claim:
+            table = self._copied(max(16, 2 * n))
+            table.claims[n] = claim
+        table.points[n], table.factor[n, :n], table.factor[n, n] = x, inside, pivot
+        table.nuggets[n] = NUGGET * diagonal
+        if self.space.domain is not None:
+            section = self.space.domain_gram[:, self.space.places(x[None, :])[0]]
+            table.on_domain[:, n] = (section - table.on_domain[:, :n] @ inside) / pivot
+        table.number_of[x.tobytes()] = n
         return RKHSBasis(self.space, table, n + 1)
 
     def _copied(self, capacity: int) -> SharedRows:
@@ -254,7 +254,6 @@ class RKHSBasis:
         table.points[:n], table.factor[:n, :n], table.nuggets[:n] = self.points, self.factor, self.nuggets
         table.on_domain[:, :n] = old.on_domain[:, :n]
         table.number_of = {point.tobytes(): i for i, point in enumerate(self.points)}
-        table.filled = n
         return table
 
     def _checked_section(self, row: Array) -> tuple[Array, float]:
