@@ -177,6 +177,16 @@ def test_two_dimensions_scanned_by_rows():
     assert (low <= f(grid)).all() and (f(grid) <= high).all()
 
 
+@pytest.mark.parametrize("kernel", [Matern(0.3, nu=0.5), 1e6 * RBF(0.02), 1e-6 * Matern(0.1, nu=2.5)], ids=str)
+@pytest.mark.parametrize("count", [150, pytest.param(1100, marks=pytest.mark.slow)])
+def test_many_points_in_order_keep_the_factor_sound(kernel, count):
+    """The check that runs whenever the basis has doubled passes, and once more at the end."""
+    basis = ls.RKHS(kernel, 2.0).start()
+    for x in np.sort(np.random.default_rng(0).uniform(size=(count, 1)), axis=0):
+        basis = basis.including(x)
+    basis._verify()
+
+
 @pytest.mark.slow
 def test_two_thousand_points_in_order():
     rng = np.random.default_rng(0)
