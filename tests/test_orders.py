@@ -4,6 +4,7 @@ Everything is compared with evidence recomputed by hand from the recorded foreca
 """
 
 import copy
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -78,7 +79,7 @@ def test_functions_of_the_ball_have_coordinates_in_the_ball(kernel, name, domain
     everywhere, sticks_out = basis.coordinates(points)
     for _ in range(20):
         f = from_the_ball(kernel, points, 1.0, rng, share=1.0)
-        t = np.linalg.solve(basis.factor, f(basis.points))
+        t = np.linalg.solve(basis.joined, f(basis.points))
         assert np.linalg.norm(t) <= 1.0 + 1e-6
         slack = np.abs(f(points) - everywhere @ t) - sticks_out
         assert slack.max() <= 1e-8
@@ -313,3 +314,96 @@ def test_copies_in_two_threads_do_not_write_into_each_other():
         together = list(pool.map(grown, range(4)))
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+# -- attacks that once succeeded ----------------------------------------------------------------------------------
+
+
+def test_window_charges_count_the_slack_of_every_covariate():
+    """A near-duplicate with many observations beside one surprising outcome, all in one window."""
+    sigma, gap, count = 1e-6, 0.95e-6, 1000
+    domain = np.array([0.0, gap, 50.0, 100.0])
+    surprise = sigma * np.sqrt(2e4)
+    sequence = ls.ConfidenceSequence(
+        ls.Gaussian(sigma), ls.RKHS(RBF(1.0), 1.0, domain=domain), 0.05, ls.Fixed(np.zeros(4)),
+        windows=ls.Windows.from_masks(domain, [[1, 1, 1, 1], [0, 0, 0, 1]]),
+    )  # fmt: skip
+    sequence.update([0.0], [0.0])
+    sequence.update(np.full(count, gap), np.zeros(count))
+    sequence.update([50.0, 100.0], [surprise, 0.0])
+    values = np.array([5.32e-6, 5.32e-6 - 0.9 * gap, surprise, 0.0])  # norm 0.9: the difference over the gap
+    assert sequence.set.log_ratio(values) <= np.log(20)
+    assert sequence.set.upper([0.0])[0] >= values[0]
+
+
+def combination(points, weights):
+    """sum w k_p / its norm for RBF(1), in extended precision where the machine has it."""
+    points, weights = np.array(points, np.longdouble), np.array(weights, np.longdouble)
+    deviations = np.expm1(-((points[:, None] - points) ** 2) / 2)
+    norm = np.sqrt(weights.sum() ** 2 + weights @ deviations @ weights)
+    return lambda x: float((weights.sum() + weights @ np.expm1(-((points - np.longdouble(x)) ** 2) / 2)) / norm)
+
+
+@pytest.mark.parametrize(
+    ("gap", "x", "seen"),
+    [(3.690872333624498e-06, 0.0026349834463666854, 0), (3.237172019562047e-06, 0.0006228116985114519, 1)],
+    ids=["query", "observation"],
+)
+def test_extrapolation_from_two_close_points(gap, x, seen):
+    """Coefficients of hundreds: rounding of L L' counts times their squares."""
+    space = ls.RKHS(RBF(1.0), 1.0)
+    basis = space.start().including(np.array([0.0])).including(np.array([gap]))
+    slopes = np.linalg.solve(basis.factor.T, basis.coordinates(np.array([[x]]))[0][0][: basis.dimension])
+    f = combination([x, 0.0, gap], [1.0, -slopes[0], -slopes[1]])
+    sequence = ls.ConfidenceSequence(ls.Gaussian(1e-10), space, 0.05, ls.Fixed(lambda p: f(p[0])), windows=None)
+    rows = np.array([0.0, gap] * (3000 if seen else 1) + [x] * seen)
+    sequence.update(rows, [f(p) for p in rows])
+    low, high = sequence.set.interval([x])
+    assert low[0] <= f(x) <= high[0]
+
+
+def test_differences_keep_tiny_lengths_apart():
+    p, q, x = 1.2948879316842665, 1.2948849253668444, 1.294813483501529
+    level, slope = 0.999999999 * np.cos(4.750180642641808), 0.999999999 * np.sin(4.750180642641808)
+    sequence = ls.ConfidenceSequence(
+        ls.Gaussian(1e-7), ls.RKHS(DotProduct(1.0), 1.0), 0.05, ls.Fixed(lambda v: level + slope * float(v[0]))
+    )
+    sequence.update([p, q], [level + slope * p, level + slope * q])
+    assert sequence.set.upper_difference([[x]], [[q]])[0] >= slope * (x - q)
+
+
+def test_a_forecaster_made_again_sees_what_it_saw():
+    class Sums:
+        failing = False
+
+        def __init__(self):
+            self.total = 0.0
+
+        def forecast(self, phi):
+            if Sums.failing:
+                raise RuntimeError("not now")
+            return ls.PlugIn(ls.Gaussian(1.0), 1e5 * self.total)
+
+        def observe(self, phi, y):
+            self.total += phi.outside
+
+    pair = [ls.ConfidenceSequence(ls.Gaussian(1.0), ls.RKHS(RBF(1.0), 1.0), predictor=Sums()) for _ in range(2)]
+    for sequence in pair:
+        sequence.update(np.linspace(0, 1, 30), np.zeros(30))
+    Sums.failing = True
+    with pytest.raises(RuntimeError):
+        pair[0].update([0.5], [0.0])
+    Sums.failing = False
+    for sequence in pair:
+        sequence.update([0.123], [1.0])
+    assert pair[0].ledger.log_q.rows[-1] == pair[1].ledger.log_q.rows[-1]
+
+
+def test_kernels_whose_diagonal_spans_orders_of_magnitude():
+    """Polynomial kernels: sections are scaled to length one before they are compared."""
+    space = ls.RKHS(DotProduct(1.0) ** 4, 1.0)
+    basis = space.start()
+    for x in np.random.default_rng(0).uniform(-30, 30, size=(150, 1)):
+        basis = basis.including(x)
+    assert basis.dimension <= 15  # five features
+    assert pickle.loads(pickle.dumps(basis)).dimension == basis.dimension

@@ -137,7 +137,8 @@ class Ledger:
         newest = np.maximum.accumulate(self.covariate.rows.astype(np.int64))
         for s in range(start, len(self)):
             k = int(self.covariate.rows[s])
-            yield Embedded(self.x.rows[s], coordinates[k, : dimensions[newest[s]]], k), self.y.rows[s]
+            outside = float(self.outside.rows[k])
+            yield Embedded(self.x.rows[s], coordinates[k, : dimensions[newest[s]]], k, outside), self.y.rows[s]
 
     def state(self) -> dict[str, Array]:
         """Everything needed to continue bit for bit."""

@@ -44,7 +44,8 @@ class Support:
     """Answers of ``LikelihoodSet.support`` for the rows of X.
 
     values       x'theta attained at ``maximisers`` (a lower bound of the maximum)
-    maximisers   parameters in the set (up to its ``charge``), in the user's coordinates
+    maximisers   parameters in the set, in the user's coordinates; in a function space with a ``charge``, in the slightly
+                 larger set that was solved for
     upper        certified outer bound of the maximum: what ``LikelihoodSet.upper`` returns
     """
 
@@ -164,19 +165,18 @@ class LikelihoodSet:
         """
         first, first_outside = self._directions(X)
         second, second_outside = self._directions(Y)
-        if len(first) != len(second) and 1 not in (len(first), len(second)):
-            raise ShapeError(
-                "Y", Y, f"has {len(second)} rows", f"pass one for each of the {len(first)} rows of X, or one"
-            )
-        inside, outside = first - second, first_outside + second_outside
+        # What is tiny is judged for each covariate on its own: it stays apart from what is solved for.
+        first_leaving, first_spill = self._split(first, first_outside)
+        second_leaving, second_spill = self._split(second, second_outside)
+        inside, leaving, spill = first - second, first_leaving + second_leaving, first_spill + second_spill
         # Cancellation in the difference is worth at most this much of theta's length.
         lost = _ROUNDING * (np.linalg.norm(first, axis=1) + np.linalg.norm(second, axis=1))
-        apart = np.hypot(np.linalg.norm(inside, axis=1), outside) > lost
-        slack = np.zeros(len(inside))
-        np.multiply(self.space.bound, lost, out=slack, where=lost > 0)
+        apart = np.hypot(np.linalg.norm(inside, axis=1), leaving) > lost
+        slack = spill.copy()
+        np.add(slack, self.space.bound * lost, out=slack, where=lost > 0)
         answer = np.where(apart, 0.0, slack)
         if apart.any():
-            answer[apart] = self._maximise(inside[apart], outside[apart]).upper + slack[apart]
+            answer[apart] = self._maximise_leaving(inside[apart], leaving[apart], slack[apart]).upper
         return answer
 
     def support(
@@ -294,7 +294,7 @@ class LikelihoodSet:
         if lowest is not None and self._windows is None:
             slack = self._level - float(lowest.sum())
         elif lowest is not None and self._windows is not None:
-            quiet = window_exponents(self._windows, np.where(squares > 0.0, self._gains + lowest, 0.0))
+            quiet = window_exponents(self._windows, np.where(np.isneginf(self._gains), 0.0, self._gains + lowest))
             slack = -log(self.alpha) - float(quiet.min(initial=inf))
         reach = self.space.bound * np.hypot(np.linalg.norm(self._coordinates, axis=1), np.sqrt(squares))
         return charge_of(self._terms, squares, self.space.bound, slack, reach)
@@ -337,15 +337,19 @@ class LikelihoodSet:
 
         Where a direction leaves the span, points have one more coordinate: their component along its part outside.
         """
+        return self._maximise_leaving(inside, *self._split(inside, outside), near)
+
+    def _maximise_leaving(self, inside: Array, leaving: Array, spill: Array, near: Array | None = None) -> Solution:
+        """The same, with lengths outside the span that are solved for and what else may be added."""
         if self._whole_ball:
-            return self._maximise_over_ball(inside, outside)
-        leaving, spill = self._split(inside, outside)
-        with SingleThreadedBlas():
-            ellipsoid = self._ellipsoid()
-            if ellipsoid is not None:
-                solution = ellipsoid.solve(inside, outside=leaving)
-            else:
-                solution = self._solved(inside, leaving, near)
+            solution = self._maximise_over_ball(inside, leaving)
+        else:
+            with SingleThreadedBlas():
+                ellipsoid = self._ellipsoid()
+                if ellipsoid is not None:
+                    solution = ellipsoid.solve(inside, outside=leaving)
+                else:
+                    solution = self._solved(inside, leaving, near)
         return Solution(solution.values, solution.points, solution.upper + spill)
 
     def _solved(self, inside: Array, outside: Array, near: Array | None) -> Solution:

@@ -2,8 +2,10 @@ r"""An orthonormal basis of the span of kernel sections, by Cholesky's method wi
 
     K_PP + E = L L',      c_x = L^-1 k(P, x),      a_x = L'^-1 c_x,      E = diag(e_p),  e_p about NUGGET k(p, p).
 
-The coordinates of a point p in P are its row of L, those of any other point are c_x. What validity needs of them is
-one-sided: the functions described may be a few more than those of the ball, never fewer.
+(All of it for sections scaled to length one, k(x, y) / sqrt(k(x, x) k(y, y)), so that kernels whose diagonal spans
+orders of magnitude do as well; coordinates are scaled back.) The coordinates of a point p in P are its row of L, those
+of any other point are c_x. What validity needs of them is one-sided: the functions described may be a few more than
+those of the ball, never fewer.
 
 **Why a nugget.** Without one, rows that are nearly dependent amplify rounding without limit: points that came in order,
 left to right, made products of coordinates wrong by 10^5. With it L L' is positive definite with room to spare, for
@@ -49,9 +51,9 @@ _ROW_ERROR = 64 * EPS  # of an entry of L L', relative to the diagonal
 _INDEFINITE = 1e-8  # a joint_x that is negative by more than this share of k(x, x) is no rounding error
 
 
-def nuggets_of(diagonal: Array, first: int = 0) -> Array:
-    """e_p of points with these k(p, p), numbered from ``first``: rounding grows with the number, and so do they."""
-    return np.asarray(NUGGET * diagonal * np.maximum(1.0, np.arange(first + 1, first + len(diagonal) + 1) / 64))
+def nuggets(count: int) -> Array:
+    """e_p of the first points to join, for sections of length one: rounding grows with the number, and so do they."""
+    return np.asarray(NUGGET * np.maximum(1.0, np.arange(1, count + 1) / 64))
 
 
 class SharedRows:
@@ -59,7 +61,7 @@ class SharedRows:
 
     def __init__(self, capacity: int, dim: int, domain_size: int) -> None:
         self.points = np.zeros((capacity, dim))
-        self.diagonal = np.zeros(capacity)
+        self.lengths = np.zeros(capacity)  # sqrt k(p, p)
         self.factor = np.zeros((capacity, capacity))
         self.on_domain = np.zeros((domain_size, capacity))  # coordinates of every domain point, as if none had joined
         self.number_of: dict[bytes, int] = {}
@@ -93,12 +95,12 @@ class RKHSBasis:
         table.number_of = {point.tobytes(): i for i, point in enumerate(points)}
         if len(table.number_of) < n or (m and not all(key in space.place_of for key in table.number_of)):
             raise ValueError("the points of the basis are repeated, or not in the domain")
-        table.diagonal[:n] = space.diagonal(points) if n else 0.0
+        table.lengths[:n] = np.sqrt(space.diagonal(points)) if n else 0.0
         basis = cls(space, table, n)
         basis._verify(rounding=16.0)
         if n and m:
-            expected = space.domain_gram[:, space.places(points)]
-            if not np.abs(on_domain @ factor.T - expected).max() <= 16.0 * _ROW_ERROR * basis._largest:
+            expected = space.domain_correlation[:, space.places(points)]
+            if not np.abs(on_domain @ factor.T - expected).max() <= 16.0 * _ROW_ERROR:
                 raise ValueError("the coordinates of the domain do not reproduce the kernel")
         return basis
 
@@ -106,7 +108,7 @@ class RKHSBasis:
         return self  # immutable: the table only grows, and a basis never looks beyond its own size
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RKHSBasis.restored, (self.space, {name: array.copy() for name, array in self.state().items()})
+        return RKHSBasis, (self.space, self._copied(max(16, self._size)), self._size)
 
     @property
     def dimension(self) -> int:
@@ -120,18 +122,23 @@ class RKHSBasis:
 
     @cached_property
     def nuggets(self) -> Array:
-        """e_p."""
-        return nuggets_of(self._table.diagonal[: self._size])
-
-    @cached_property
-    def _largest(self) -> float:
-        """The largest k(p, p)."""
-        return float(self._table.diagonal[: self._size].max(initial=0.0))
+        """e_p, for sections of length one."""
+        return nuggets(self._size)
 
     @property
     def factor(self) -> Array:
-        """L with K_PP + E = L L'."""
+        """L with K_PP + E = L L', for sections of length one."""
         return self._table.factor[: self._size, : self._size]
+
+    @property
+    def lengths(self) -> Array:
+        """sqrt k(p, p)."""
+        return self._table.lengths[: self._size]
+
+    @cached_property
+    def joined(self) -> Array:
+        """Coordinates of the points P: L scaled back."""
+        return np.asarray(self.lengths[:, None] * self.factor)
 
     def coordinates(self, x: Array) -> tuple[Array, Array]:
         """c_x, for points of P their row of L, and the length outside the span: joint, or apart where that is small."""
@@ -139,32 +146,34 @@ class RKHSBasis:
             places = self.space.places(x)
             inside, outside = self._of_domain
             return inside[places], outside[places]
-        diagonal = self.space.diagonal(x)
+        lengths = np.sqrt(self.space.diagonal(x))
         with SingleThreadedBlas():
-            inside = np.ascontiguousarray(self._solve(self.space.gram(self.points, x)).T)
-        squared = self._outside(inside, diagonal)
+            sections = self.space.gram(self.points, x) / np.outer(self.lengths, lengths)
+            inside = np.ascontiguousarray(self._solve(sections).T)
+        squared = self._outside(inside)
+        inside *= lengths[:, None]
         for i, point in enumerate(x):
             number = self._table.number_of.get(point.tobytes(), self._size)
             if number < self._size:
-                inside[i], squared[i] = self.factor[number], 0.0
-        return inside, np.sqrt(squared)
+                inside[i], squared[i] = self.joined[number], 0.0
+        return inside, lengths * np.sqrt(squared)
 
     def including(self, x: Array) -> RKHSBasis:
         """One more row, unless k_x is in the span to numerical rank."""
         section, diagonal = self._checked_section(x[None, :])
         with SingleThreadedBlas():
             inside = self._solve(section[:, None])[:, 0]
-            rest = diagonal - float(inside @ inside)
-            if not rest >= -_INDEFINITE * diagonal:
-                self._refuse(x, "is not positive semi-definite")
-            own_nugget = float(nuggets_of(np.array([diagonal]), self._size)[0])
-            tolerance = max(RANK_TOLERANCE * diagonal, 4.0 * own_nugget)
+            rest = 1.0 - float(inside @ inside)
+            if not rest >= -_INDEFINITE:
+                self._refuse(x, "is not positive semi-definite, or its values are not accurate to rounding,")
+            own_nugget = float(nuggets(self._size + 1)[-1])
+            tolerance = max(RANK_TOLERANCE, 4.0 * own_nugget)
             if (1.0 - SURE) * rest <= tolerance:  # apart_x is at least that much
                 squares = self._solve(inside[:, None], transposed=True)[:, 0] ** 2
                 if rest - SURE * float(self.nuggets @ squares) <= tolerance and squares.sum() <= LONG**2:
                     return self
             error = float(np.abs(self.factor @ inside - section).max(initial=0.0))
-            if not error <= _ROW_ERROR * math.sqrt(diagonal * max(self._largest, diagonal)):
+            if not error <= _ROW_ERROR:
                 raise NumericalError(f"a row of the kernel's factor is off by {error:.2g}; {_REPORT}")
             grown = self._appended(x, inside, math.sqrt(max(rest, 0.0) + own_nugget), diagonal)
         if grown.dimension >= 16 and grown.dimension & (grown.dimension - 1) == 0:
@@ -185,12 +194,13 @@ class RKHSBasis:
     def project(self, theta: Any, name: str = "theta") -> Array:
         """Coordinates t with l_p't = f(p) on P, for functions given by their values on the domain."""
         with SingleThreadedBlas():
-            return np.ascontiguousarray(self._solve(self.space.values_at(theta, self.points, name).T).T)
+            values = self.space.values_at(theta, self.points, name) / self.lengths
+            return np.ascontiguousarray(self._solve(values.T).T)
 
     def lift(self, coordinates: Array, outside: Array, x: Array) -> Array:
         """Functions as values on the domain; without a domain, at the points P and, last, at x itself."""
         if self.space.domain is None:
-            at_points = coordinates @ self.factor.T
+            at_points = coordinates @ self.joined.T
             return np.column_stack([at_points, self.evaluate(coordinates, outside, x, x)]) if x.shape[1] else at_points
         everywhere, _ = self._of_domain
         values = coordinates @ everywhere.T
@@ -221,28 +231,26 @@ class RKHSBasis:
     @cached_property
     def _of_domain(self) -> tuple[Array, Array]:
         """Coordinates and lengths outside of all domain points."""
-        inside = self._table.on_domain[:, : self._size].copy()
-        squared = self._outside(inside, self.space.domain_diagonal)
-        joined = self.space.places(self.points)
-        inside[joined], squared[joined] = self.factor, 0.0
-        return inside, np.sqrt(squared)
+        inside, lengths = self._table.on_domain[:, : self._size], np.sqrt(self.space.domain_diagonal)
+        squared = self._outside(inside)
+        inside, places = lengths[:, None] * inside, self.space.places(self.points)
+        inside[places], squared[places] = self.joined, 0.0
+        return inside, lengths * np.sqrt(squared)
 
-    def _outside(self, inside: Array, diagonal: Array) -> Array:
-        """joint_x, or apart_x where its root is below IN_SPAN of the section's length."""
+    def _outside(self, inside: Array) -> Array:
+        """joint_x, or apart_x where its root is well below IN_SPAN, of sections of length one."""
         if not self._size:
-            return diagonal.copy()
-        residual = (
-            4.0 * EPS * math.sqrt(self._size) * self._largest
-        )  # of a triangular solve, and of the kernel's values
-        rest = np.maximum(diagonal - np.einsum("ij,ij->i", inside, inside), 0.0) + 4.0 * EPS * diagonal
+            return np.ones(len(inside))
+        residual = 4.0 * EPS * math.sqrt(self._size)  # of a triangular solve, and of the kernel's values
+        rest = np.maximum(1.0 - np.einsum("ij,ij->i", inside, inside), 0.0) + 4.0 * EPS
         squared = np.asarray(rest + 2.0 * residual * np.sqrt(rest / self.nuggets.min()))  # min e |a|^2 <= rest
-        small = np.flatnonzero(squared <= 1e-6 * diagonal)
+        small = np.flatnonzero(squared <= 1e-6)
         if len(small):
             with SingleThreadedBlas():
                 squares = self._solve(inside[small].T, transposed=True).T ** 2
-            error = 4.0 * EPS * diagonal[small] + 2.0 * residual * np.sqrt(squares.sum(axis=1))
+            error = 4.0 * EPS + 2.0 * residual * np.sqrt(squares.sum(axis=1))
             apart = np.maximum(rest[small] - SURE * (squares @ self.nuggets), 0.0) + error
-            squared[small] = np.where(apart <= IN_SPAN**2 * diagonal[small], apart, rest[small] + error)
+            squared[small] = np.where(apart <= (0.5 * IN_SPAN) ** 2, apart, rest[small] + error)
         return squared
 
     def _appended(self, x: Array, inside: Array, pivot: float, diagonal: float) -> RKHSBasis:
@@ -252,9 +260,9 @@ class RKHSBasis:
             table = self._copied(max(16, 2 * n))
             table.claims[n] = claim
         table.points[n], table.factor[n, :n], table.factor[n, n] = x, inside, pivot
-        table.diagonal[n] = diagonal
+        table.lengths[n] = math.sqrt(diagonal)
         if self.space.domain is not None:
-            section = self.space.domain_gram[:, self.space.places(x[None, :])[0]]
+            section = self.space.domain_correlation[:, self.space.places(x[None, :])[0]]
             table.on_domain[:, n] = (section - table.on_domain[:, :n] @ inside) / pivot
         table.number_of[x.tobytes()] = n
         return RKHSBasis(self.space, table, n + 1)
@@ -262,25 +270,25 @@ class RKHSBasis:
     def _copied(self, capacity: int) -> SharedRows:
         n, old = self._size, self._table
         table = SharedRows(capacity, self.space.dim, len(old.on_domain))
-        table.points[:n], table.factor[:n, :n], table.diagonal[:n] = self.points, self.factor, old.diagonal[:n]
+        table.points[:n], table.factor[:n, :n], table.lengths[:n] = self.points, self.factor, self.lengths
         table.on_domain[:, :n] = old.on_domain[:, :n]
         table.number_of = {point.tobytes(): i for i, point in enumerate(self.points)}
         return table
 
     def _checked_section(self, row: Array) -> tuple[Array, float]:
-        """k(P, x) and k(x, x); refuses a kernel that is not finite and symmetric there."""
+        """k(P, x) for sections of length one, and k(x, x); refuses a kernel that is not finite and symmetric there."""
         if self.space.domain is not None:  # checked as a whole
             place = self.space.places(row)[0]
-            return self.space.domain_gram[self.space.places(self.points), place], float(
-                self.space.domain_diagonal[place]
-            )
+            known = self.space.places(self.points)
+            return self.space.domain_correlation[known, place], float(self.space.domain_diagonal[place])
         section, back = self.space.gram(self.points, row)[:, 0], self.space.gram(row, self.points)[0]
         diagonal, own = float(self.space.diagonal(row)[0]), float(self.space.gram(row, row.copy())[0, 0])
         if not (np.isfinite(section).all() and 0.0 < diagonal < math.inf and abs(own - diagonal) <= 1e-10 * diagonal):
             self._refuse(row[0], "is not finite, or has a diagonal of its own,")
-        if len(section) and not np.abs(section - back).max() <= 1e-10 * max(diagonal, self._largest):
+        lengths = self.lengths * math.sqrt(diagonal)
+        if not (np.abs(section - back) <= 1e-10 * lengths).all():
             self._refuse(row[0], "is not symmetric")
-        return section, diagonal
+        return section / lengths, diagonal
 
     def _verify(self, rounding: float = 1.0) -> None:
         """Raise ValueError unless L L' - K_PP is at least SURE E, and no larger than nugget and rounding explain."""
@@ -288,18 +296,19 @@ class RKHSBasis:
             return
         with SingleThreadedBlas():
             gram = self.space.gram(self.points, self.points)
-            surplus = self.factor @ self.factor.T - 0.5 * (gram + gram.T)
+            surplus = self.factor @ self.factor.T - 0.5 * (gram + gram.T) / np.outer(self.lengths, self.lengths)
             try:
                 np.linalg.cholesky(surplus / np.sqrt(np.outer(self.nuggets, self.nuggets)) - SURE * np.eye(self._size))
             except np.linalg.LinAlgError:
                 raise ValueError("the factor of the basis does not dominate the kernel") from None
-        if not np.abs(surplus).max() <= self.nuggets.max() + rounding * _ROW_ERROR * self._largest:
+        if not np.abs(surplus).max() <= self.nuggets.max() + rounding * _ROW_ERROR:
             raise ValueError("the factor of the basis does not reproduce the kernel")
 
     def _refuse(self, x: Array, problem: str) -> None:
         raise InvalidArgumentError(
-            "kernel", self.space.kernel, f"{problem} at x = {x} and the points seen before", "pass a covariance kernel"
-        )
+            "kernel", self.space.kernel, f"{problem} at x = {x} and the points seen before",
+            "pass a covariance kernel; for a periodic one over many periods, reduce x modulo the period first",
+        )  # fmt: skip
 
     def _solve(self, right: Array, transposed: bool = False) -> Array:
         """L^-1 right, or L'^-1 right."""

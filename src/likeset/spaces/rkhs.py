@@ -88,13 +88,16 @@ class RKHS:
         if self.domain is not None and len(self.place_of) < len(self.domain):
             raise InvalidArgumentError("domain", domain, "has repeated points", "pass each point once (np.unique)")
         self._spectrum: tuple[Array, Array] | None = None
-        self.domain_gram, self.domain_diagonal = np.zeros((0, 0)), np.zeros(0)
+        self.domain_gram, self.domain_correlation = np.zeros((0, 0)), np.zeros((0, 0))
+        self.domain_diagonal = np.zeros(0)
         if self.domain is None:
             self._checked_gram(np.linspace(0.1, 0.9, 4 * self.dim).reshape(4, self.dim))
         else:
             self.domain_gram = self._checked_gram(self.domain)
             self._refuse_zeros(self.domain, "domain")
             self.domain_diagonal = self.diagonal(self.domain)
+            lengths = np.sqrt(self.domain_diagonal)
+            self.domain_correlation = self.domain_gram / np.outer(lengths, lengths)
 
     def __repr__(self) -> str:
         where = f"dim={self.dim}" if self.domain is None else f"domain of {len(self.domain)} points"
