@@ -81,7 +81,7 @@ class Policy(ABC):
     def __repr__(self) -> str:
         family, count = getattr(self.seq, "family", None), getattr(self.seq, "n_observations", None)
         law = type(self.seq).__name__ if family is None else repr(family)
-        told = "" if count is None else f", {count} observations"
+        told = "" if count is None else f", {count} observation{'s' * (count != 1)}"
         return f"<{type(self).__name__} over {self.arms!r}: {law}{told}>"
 
     @property
