@@ -1,6 +1,7 @@
 """Policies: choices against plain reference loops, certified stops that are right, environments, traces, bad input."""
 
 import csv
+import sys
 
 import numpy as np
 import pytest
@@ -842,6 +843,53 @@ def test_an_interrupted_look_is_made_up_for():
             policy.tell(i, y)
     Interrupted.interval = Ellipsoid.interval
     assert policy.ask() == 0 and policy.best == 0 and policy.certificate.n_observations == 2
+
+
+class Interrupter:
+    """KeyboardInterrupt at one instruction of the functions that keep the table of running bounds."""
+
+    def __init__(self, at):
+        self.left, self.functions = at, {"slots", "_grow", "_forget"}
+
+    def __call__(self, frame, event, argument):
+        if frame.f_code.co_name not in self.functions or not frame.f_code.co_filename.endswith("running.py"):
+            return None
+        frame.f_trace_opcodes = True
+        return self.step
+
+    def step(self, frame, event, argument):
+        self.left -= event == "opcode"
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return self.step
+
+
+def test_an_interrupt_never_gives_an_arm_the_bounds_of_another(monkeypatch):
+    monkeypatch.setattr("likeset.bandits.running._MOST_REMEMBERED", 12)  # the third table makes it forget
+    env = E.linear(2, ls.Gaussian(0.5), 15, seed=1, bound=1.5)
+    tables, finished, k = np.split(env.arms, 3), False, 0
+    while not finished:
+        k += 1
+        policy = ls.UCB(env.sequence(windows=None), lazy=True)
+        tightest = [(np.full(5, -np.inf), np.full(5, np.inf)) for _ in tables]
+        for t, table in enumerate(tables):
+            sys.settrace(Interrupter(k) if t == 2 else None)
+            try:
+                policy.ask(table)
+                finished = t == 2
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(None)
+            for i, (low, high) in enumerate(tightest):
+                now = policy.seq.set.interval(tables[i])
+                tightest[i] = np.maximum(low, now[0]), np.minimum(high, now[1])
+            if t < 2:
+                policy.tell(0, [2.0, -1.0][t])
+        for table, (low, high) in zip(tables[::-1], tightest[::-1], strict=True):
+            floors, ceilings = policy.intervals(table)
+            assert (floors <= low + 1e-6).all() and (ceilings >= high - 1e-6).all()
+    assert k > 100
 
 
 @pytest.mark.parametrize("policy_class", POLICIES)
