@@ -23,9 +23,8 @@ def highest(scores: Array, rng: np.random.Generator | None) -> int:
 
 def ranked(scores: Array, n: int, rng: np.random.Generator | None) -> list[int]:
     """``n`` different indices: each the ``highest`` of those that are left."""
-    left, chosen = np.arange(len(scores)), []
-    for _ in range(n):
-        place = highest(scores[left], rng)
-        chosen.append(int(left[place]))
-        left = np.delete(left, place)
+    chosen = [highest(scores, rng)]
+    while len(chosen) < n:
+        left = np.delete(np.arange(len(scores)), chosen)
+        chosen.append(int(left[highest(scores[left], rng)]))
     return chosen
