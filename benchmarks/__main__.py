@@ -14,13 +14,27 @@ from rich.console import Console
 from rich.progress import Progress
 
 import likeset
-from benchmarks import bandits, bulk, companion, growth, linear, product, rkhs, start, support, variants, windows
+from benchmarks import (
+    bandits,
+    bulk,
+    companion,
+    growth,
+    linear,
+    product,
+    rkhs,
+    start,
+    support,
+    updates,
+    variants,
+    windows,
+)
 
 BENCHMARKS = {
     "support": support.run,
     "growth": growth.run,
     "start": start.run,
     "bulk": bulk.run,
+    "updates": updates.run,
     "rkhs": rkhs.run,
     "bandits": bandits.run,
     "windows": windows.run,

@@ -397,7 +397,8 @@ def test_messages_are_short_whatever_the_value():
     values = [make() for make in hostile.hostile_values()]
     for value in [*values, [values], {"a": values}, "a" * 10**7, [[[[[[[[1]]]]]]]], tuple(range(10**6))]:
         error = ls.InvalidArgumentError("x", value, "is hostile", "pass another one")
-        assert len(str(error)) < 140, type(value)
+        limit = 300 if isinstance(value, str) else 140  # texts may be paths, whose end tells one from another
+        assert len(str(error)) < limit, type(value)
 
 
 class Drifting:

@@ -118,12 +118,13 @@ def check_arrays(names, path_of, folder):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", [SOME[0], pytest.param(SOME[1], marks=pytest.mark.slow)])
 def test_wrong_arrays(name, files, tmp_path):
     check_arrays([name], files, tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rkhs-poisson-ftrl"])
 def test_wrong_arrays_in_files_of_version_two(name, tmp_path):
     check_arrays([name], lambda kind: OLD / f"{kind}.likeset", tmp_path)

@@ -3,6 +3,9 @@
 Everything is compared with evidence recomputed by hand from the recorded forecasts and the function's own values.
 """
 
+import copy
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -174,6 +177,16 @@ def test_two_dimensions_scanned_by_rows():
     assert (low <= f(grid)).all() and (f(grid) <= high).all()
 
 
+@pytest.mark.parametrize("kernel", [Matern(0.3, nu=0.5), 1e6 * RBF(0.02), 1e-6 * Matern(0.1, nu=2.5)], ids=str)
+@pytest.mark.parametrize("count", [150, pytest.param(1100, marks=pytest.mark.slow)])
+def test_many_points_in_order_keep_the_factor_sound(kernel, count):
+    """The check that runs whenever the basis has doubled passes, and once more at the end."""
+    basis = ls.RKHS(kernel, 2.0).start()
+    for x in np.sort(np.random.default_rng(0).uniform(size=(count, 1)), axis=0):
+        basis = basis.including(x)
+    basis._verify()
+
+
 @pytest.mark.slow
 def test_two_thousand_points_in_order():
     rng = np.random.default_rng(0)
@@ -280,3 +293,23 @@ def test_the_parameter_dimension_is_an_upper_bound_of_the_rank():
         eigenvalues = np.linalg.eigvalsh(kernel(space.domain))
         assert parameter_dimension(space) >= np.sum(eigenvalues > 1e-13 * eigenvalues[-1])
         assert parameter_dimension(space) <= len(points)
+
+
+def test_copies_in_two_threads_do_not_write_into_each_other():
+    """Copies share the table of the basis; each row of it has one writer."""
+    space = ls.RKHS(RBF(0.02), 2.0, domain=np.linspace(0, 1, 200))
+    start = ls.ConfidenceSequence(ls.Gaussian(0.3), space, windows=None)
+    start.update(space.domain[:5], np.zeros(5))
+
+    def grown(seed):
+        rng = np.random.default_rng(seed)
+        twin = copy.deepcopy(start)
+        for i in rng.permutation(200)[:40]:
+            twin.update(space.domain[i], rng.normal())
+        return twin.set.upper(space.domain)
+
+    alone = [grown(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(grown, range(4)))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)

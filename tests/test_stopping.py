@@ -229,7 +229,9 @@ def interrupt_at(delay, folder, jobs):
 DELAYS = [random.Random(11).uniform(0, 3) for _ in range(12)]
 
 
-@pytest.mark.parametrize("number", range(len(DELAYS)))
+@pytest.mark.parametrize(
+    "number", [*range(4), *(pytest.param(k, marks=pytest.mark.slow) for k in range(4, len(DELAYS)))]
+)
 def test_ctrl_c_at_random_moments(tmp_path, number):
     interrupt_at(DELAYS[number], tmp_path / "a [b]", jobs=1 + number % 2)
 
@@ -321,7 +323,7 @@ def test_leaving_early_stops_the_workers(tmp_path):
 # -- full disks ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("limit", [1_000, 12_000, 60_000])
+@pytest.mark.parametrize("limit", [1_000, 12_000, pytest.param(60_000, marks=pytest.mark.slow)])
 def test_a_full_disk_is_one_line_and_keeps_what_is_finished(finished, tmp_path, limit):
     """Files of more than ``limit`` bytes cannot be written: no cell, some cells, or cells but no pictures."""
     folder = tmp_path / "a [b] 'c'"

@@ -24,6 +24,7 @@ from .errors import JournalInUseError as JournalInUseError
 from .errors import JournalMismatchError as JournalMismatchError
 from .errors import LikesetError as LikesetError
 from .errors import NotConvexError as NotConvexError
+from .errors import NumericalError as NumericalError
 from .errors import ObservationError as ObservationError
 from .errors import PieceError as PieceError
 from .errors import ShapeError as ShapeError

@@ -48,10 +48,10 @@ class CompensatedSums:
 
     def remember(self, undo: Undo, index: int) -> None:
         """Before ``add`` to one sum: keep its two parts, and their sum."""
-        undo.keep(self)
-        for part in (self.total, self.rest, self.rounded):
-            if index < len(part):
-                undo.keep_entry(part, index)
+        if index < len(self.total) == len(self.rounded):  # not torn while growing
+            undo.keep_row((self.total, self.rest, self.rounded), index)
+        else:
+            undo.keep(self)  # arrays are about to be replaced by longer ones
 
     def values(self, count: int) -> Array:
         """The first ``count`` sums, rounded once; a view, do not write."""
@@ -81,9 +81,10 @@ class EvidenceSums:
 
     def remember(self, undo: Undo, index: int) -> None:
         """Before ``add`` to covariate ``index``: keep its sums and its reference."""
-        undo.keep(self)
         if index < len(self.origins):
             undo.keep_entry(self.origins, index)
+        else:
+            undo.keep(self)
         self.a.remember(undo, index)
         self.s.remember(undo, index)
 

@@ -65,10 +65,10 @@ class CurveSums:
 
     def remember(self, undo: Undo, index: int) -> None:
         """Keep the two sums of the covariate."""
-        undo.keep(self)
-        if index < len(self.a):
-            undo.keep_entry(self.a, index)
-            undo.keep_entry(self.s, index)
+        if index < len(self.a) == len(self.s):
+            undo.keep_row((self.a, self.s), index)
+        else:
+            undo.keep(self)  # arrays are about to be replaced by longer ones
 
     def add(self, index: int, y: Array, weight: float) -> float:
         """Add w a(y) and w s(y); the rest is w c(y)."""
@@ -252,7 +252,8 @@ class MergedData:
     def remember(self, undo: Undo, phi: Embedded) -> None:
         """Before ``add`` of an observation at phi: keep what it will change."""
         if not undo.done(self, phi.index):
-            undo.keep(self)
+            if phi.index >= self.count or len(phi.coordinates) > self.dimension:
+                undo.keep(self)
             self.sums.remember(undo, phi.index)
             undo.mark(self, phi.index)
 

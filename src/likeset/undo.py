@@ -62,6 +62,10 @@ class Undo:
         """Keep one entry of an array, a list or a dict."""
         self._steps.append(partial(setitem, container, key, container[key]))
 
+    def keep_row(self, arrays: tuple[Any, ...], index: int) -> None:
+        """Keep the entry ``index`` of several arrays."""
+        self._steps.append(partial(_put_back, arrays, index, [array[index] for array in arrays]))
+
     def when_rolled_back(self, step: Callable[[], object]) -> None:
         """Any step that may be repeated; steps run in reverse order."""
         self._steps.append(step)
@@ -70,3 +74,8 @@ class Undo:
         """Put everything back; may be called again if it was interrupted."""
         for step in reversed(self._steps):
             step()
+
+
+def _put_back(arrays: tuple[Any, ...], index: int, values: list[Any]) -> None:
+    for array, value in zip(arrays, values, strict=True):
+        array[index] = value

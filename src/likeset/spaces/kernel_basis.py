@@ -1,6 +1,6 @@
 r"""An orthonormal basis of the span of kernel sections, by Cholesky's method with a nugget, one row per new point.
 
-    K_PP + E = L L',      c_x = L^-1 k(P, x),      a_x = L'^-1 c_x,      E = diag(e_p),  e_p = NUGGET k(p, p).
+    K_PP + E = L L',      c_x = L^-1 k(P, x),      a_x = L'^-1 c_x,      E = diag(e_p),  e_p about NUGGET k(p, p).
 
 The coordinates of a point p in P are its row of L, those of any other point are c_x. What validity needs of them is
 one-sided: the functions described may be a few more than those of the ball, never fewer.
@@ -13,21 +13,22 @@ positive definite. So there is a contraction A with A'l_p = k_p. A function f wi
 r = L c_x - k(P, x),
 
     |t|^2 + d_x^2 / joint_x <= B^2,        joint_x = k(x, x) - |c_x|^2 + 2 |a_x| |r|,
-    |d_x| <= B sqrt(apart_x),              apart_x = |k_x - A'c_x|^2 = joint_x - sum_p e_p a_xp^2.
+    |d_x| <= B sqrt(apart_x),              apart_x = joint_x - SURE sum_p e_p a_xp^2  >=  |k_x - A'c_x|^2,
 
-A point joins P if apart_x exceeds ``RANK_TOLERANCE`` k(x, x), or if a_x is long. Duplicates and smooth kernels on
-fine grids thus keep P small, and with it the cost of every query; where points come in order each is extrapolated from
-those before, and more of them join than in a mixed order. What a point that does not join sticks out by is charged to
-the likelihood (:mod:`likeset.support.charge`), never dropped.
+for A'c_x = sum_p a_xp k_p, whose squared length is |c_x|^2 - a_x'(L L' - K_PP) a_x, and L L' - K_PP is at least SURE E.
 
-The Gram identity is checked for every new row, and positive definiteness of L L' - K_PP whenever P has doubled.
+A point joins P if apart_x exceeds ``RANK_TOLERANCE`` k(x, x) (or four nuggets), or if a_x is long. Duplicates and
+smooth kernels on fine grids thus keep P small, and with it the cost of every query; where points come in order each is
+extrapolated from those before, and more of them join than in a mixed order. What a point that does not join sticks out
+by is charged to the likelihood (:mod:`likeset.support.charge`), never dropped.
+
+The Gram identity is checked for every new row, and L L' - K_PP >= SURE E whenever P has doubled.
 """
 
 from __future__ import annotations
 
 import math
 from functools import cached_property
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,9 +43,15 @@ if TYPE_CHECKING:
 EPS = float(np.finfo(np.float64).eps)
 RANK_TOLERANCE = 1e-12
 NUGGET = 2.5e-14
+SURE = 0.75  # share of the nugget that rounding leaves intact
 LONG = 300.0  # |a_x| beyond which a point joins: what rounding does to the others grows with it
 _ROW_ERROR = 64 * EPS  # of an entry of L L', relative to the diagonal
 _INDEFINITE = 1e-8  # a joint_x that is negative by more than this share of k(x, x) is no rounding error
+
+
+def nuggets_of(diagonal: Array, first: int = 0) -> Array:
+    """e_p of points with these k(p, p), numbered from ``first``: rounding grows with the number, and so do they."""
+    return np.asarray(NUGGET * diagonal * np.maximum(1.0, np.arange(first + 1, first + len(diagonal) + 1) / 64))
 
 
 class SharedRows:
@@ -52,12 +59,13 @@ class SharedRows:
 
     def __init__(self, capacity: int, dim: int, domain_size: int) -> None:
         self.points = np.zeros((capacity, dim))
-        self.nuggets = np.zeros(capacity)
+        self.diagonal = np.zeros(capacity)
         self.factor = np.zeros((capacity, capacity))
         self.on_domain = np.zeros((domain_size, capacity))  # coordinates of every domain point, as if none had joined
         self.number_of: dict[bytes, int] = {}
-        self.filled = 0
-        self.growing = Lock()  # copies of a sequence share the table, and may live in different threads
+        # Who may write a row: copies of a sequence share the table, and may live in different threads. A claim is one
+        # atomic step and not a lock, which an interrupt could leave locked; a row claimed in vain is never used.
+        self.claims: dict[int, object] = {}
 
 
 class RKHSBasis:
@@ -81,11 +89,11 @@ class RKHSBasis:
         if not (np.isfinite(factor).all() and (np.diag(factor) > 0).all() and not np.triu(factor, 1).any()):
             raise ValueError("the factor of the basis is damaged")
         table = SharedRows(max(16, n), space.dim, m)
-        table.points[:n], table.factor[:n, :n], table.on_domain[:, :n], table.filled = points, factor, on_domain, n
+        table.points[:n], table.factor[:n, :n], table.on_domain[:, :n] = points, factor, on_domain
         table.number_of = {point.tobytes(): i for i, point in enumerate(points)}
         if len(table.number_of) < n or (m and not all(key in space.place_of for key in table.number_of)):
             raise ValueError("the points of the basis are repeated, or not in the domain")
-        table.nuggets[:n] = NUGGET * space.diagonal(points) if n else 0.0
+        table.diagonal[:n] = space.diagonal(points) if n else 0.0
         basis = cls(space, table, n)
         basis._verify(rounding=16.0)
         if n and m:
@@ -110,15 +118,15 @@ class RKHSBasis:
         """The points P."""
         return self._table.points[: self._size]
 
-    @property
+    @cached_property
     def nuggets(self) -> Array:
         """e_p."""
-        return self._table.nuggets[: self._size]
+        return nuggets_of(self._table.diagonal[: self._size])
 
     @cached_property
     def _largest(self) -> float:
         """The largest k(p, p)."""
-        return float(self.nuggets.max(initial=0.0)) / NUGGET
+        return float(self._table.diagonal[: self._size].max(initial=0.0))
 
     @property
     def factor(self) -> Array:
@@ -149,13 +157,16 @@ class RKHSBasis:
             rest = diagonal - float(inside @ inside)
             if not rest >= -_INDEFINITE * diagonal:
                 self._refuse(x, "is not positive semi-definite")
-            squares = self._solve(inside[:, None], transposed=True)[:, 0] ** 2
-            if rest - float(self.nuggets @ squares) <= RANK_TOLERANCE * diagonal and squares.sum() <= LONG**2:
-                return self
+            own_nugget = float(nuggets_of(np.array([diagonal]), self._size)[0])
+            tolerance = max(RANK_TOLERANCE * diagonal, 4.0 * own_nugget)
+            if (1.0 - SURE) * rest <= tolerance:  # apart_x is at least that much
+                squares = self._solve(inside[:, None], transposed=True)[:, 0] ** 2
+                if rest - SURE * float(self.nuggets @ squares) <= tolerance and squares.sum() <= LONG**2:
+                    return self
             error = float(np.abs(self.factor @ inside - section).max(initial=0.0))
             if not error <= _ROW_ERROR * math.sqrt(diagonal * max(self._largest, diagonal)):
                 raise NumericalError(f"a row of the kernel's factor is off by {error:.2g}; {_REPORT}")
-            grown = self._appended(x, inside, math.sqrt(max(rest, 0.0) + NUGGET * diagonal), diagonal)
+            grown = self._appended(x, inside, math.sqrt(max(rest, 0.0) + own_nugget), diagonal)
         if grown.dimension >= 16 and grown.dimension & (grown.dimension - 1) == 0:
             try:
                 grown._verify()
@@ -230,31 +241,30 @@ class RKHSBasis:
             with SingleThreadedBlas():
                 squares = self._solve(inside[small].T, transposed=True).T ** 2
             error = 4.0 * EPS * diagonal[small] + 2.0 * residual * np.sqrt(squares.sum(axis=1))
-            apart = np.maximum(rest[small] - squares @ self.nuggets, 0.0) + error
+            apart = np.maximum(rest[small] - SURE * (squares @ self.nuggets), 0.0) + error
             squared[small] = np.where(apart <= IN_SPAN**2 * diagonal[small], apart, rest[small] + error)
         return squared
 
     def _appended(self, x: Array, inside: Array, pivot: float, diagonal: float) -> RKHSBasis:
         table, n = self._table, self._size
-        with table.growing:
-            if table.filled != n or n == len(table.points):
-                table = self._copied(max(16, 2 * n))
-            table.points[n], table.factor[n, :n], table.factor[n, n] = x, inside, pivot
-            table.nuggets[n] = NUGGET * diagonal
-            if self.space.domain is not None:
-                section = self.space.domain_gram[:, self.space.places(x[None, :])[0]]
-                table.on_domain[:, n] = (section - table.on_domain[:, :n] @ inside) / pivot
-            table.number_of[x.tobytes()] = n
-            table.filled = n + 1
+        claim = object()
+        if n == len(table.points) or table.claims.setdefault(n, claim) is not claim:
+            table = self._copied(max(16, 2 * n))
+            table.claims[n] = claim
+        table.points[n], table.factor[n, :n], table.factor[n, n] = x, inside, pivot
+        table.diagonal[n] = diagonal
+        if self.space.domain is not None:
+            section = self.space.domain_gram[:, self.space.places(x[None, :])[0]]
+            table.on_domain[:, n] = (section - table.on_domain[:, :n] @ inside) / pivot
+        table.number_of[x.tobytes()] = n
         return RKHSBasis(self.space, table, n + 1)
 
     def _copied(self, capacity: int) -> SharedRows:
         n, old = self._size, self._table
         table = SharedRows(capacity, self.space.dim, len(old.on_domain))
-        table.points[:n], table.factor[:n, :n], table.nuggets[:n] = self.points, self.factor, self.nuggets
+        table.points[:n], table.factor[:n, :n], table.diagonal[:n] = self.points, self.factor, old.diagonal[:n]
         table.on_domain[:, :n] = old.on_domain[:, :n]
         table.number_of = {point.tobytes(): i for i, point in enumerate(self.points)}
-        table.filled = n
         return table
 
     def _checked_section(self, row: Array) -> tuple[Array, float]:
@@ -273,17 +283,17 @@ class RKHSBasis:
         return section, diagonal
 
     def _verify(self, rounding: float = 1.0) -> None:
-        """Raise ValueError unless L L' - K_PP is positive definite, and no larger than nugget and rounding explain."""
+        """Raise ValueError unless L L' - K_PP is at least SURE E, and no larger than nugget and rounding explain."""
         if not self._size:
             return
         with SingleThreadedBlas():
             gram = self.space.gram(self.points, self.points)
             surplus = self.factor @ self.factor.T - 0.5 * (gram + gram.T)
             try:
-                np.linalg.cholesky(surplus / np.sqrt(np.outer(self.nuggets, self.nuggets)))
+                np.linalg.cholesky(surplus / np.sqrt(np.outer(self.nuggets, self.nuggets)) - SURE * np.eye(self._size))
             except np.linalg.LinAlgError:
                 raise ValueError("the factor of the basis does not dominate the kernel") from None
-        if not np.abs(surplus).max() <= (NUGGET + rounding * _ROW_ERROR) * self._largest:
+        if not np.abs(surplus).max() <= self.nuggets.max() + rounding * _ROW_ERROR * self._largest:
             raise ValueError("the factor of the basis does not reproduce the kernel")
 
     def _refuse(self, x: Array, problem: str) -> None:
