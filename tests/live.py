@@ -61,6 +61,7 @@ class LiveObjects:
         self.curvature = theory.Curvature.of(ls.Poisson(), 1.5, x)
         self.results = [
             *self.traces, self.small, self.sequences[0].set.support([[1.0, 0.0]]), self.policies[2].certificate,
+            self.policies[0].recommend(),
             ls.Reward(np.exp), self.log_partition, self.curvature,
             theory.bregman_information_gain(ls.Gaussian(), x, nu=1.0),
             theory.vaw_regret_bound(ls.Gaussian(), x, np.ones(len(x)), [0.1, 0.2], penalty=1.0, bound=1.5, delta=0.1),

@@ -1,6 +1,7 @@
 """Policies: choices against plain reference loops, certified stops that are right, environments, traces, bad input."""
 
 import csv
+import sys
 
 import numpy as np
 import pytest
@@ -673,6 +674,365 @@ def test_a_policy_of_ones_own_can_be_simulated():
     assert trace.arm.tolist() == [0, 1, 2, 3, 4] * 2 and np.isnan(trace.width).all()
 
 
+# -- what policies share ---------------------------------------------------------------------------------------------
+
+POLICIES = [ls.UCB, ls.LowerBound, ls.Elimination]
+
+
+def telling(**options):
+    """A fresh sequence over the plane in which one observation tells much: known arms make it choose windows."""
+    return ls.ConfidenceSequence(ls.Gaussian(0.1), ls.Linear(2, 2.0), 0.1, **options)
+
+
+@pytest.mark.parametrize("policy_class", POLICIES)
+def test_a_fresh_sequence_is_told_of_the_arms(policy_class):
+    seq, expected = telling(), telling()
+    assert seq.windows is None
+    policy = policy_class(seq, np.eye(2))
+    expected.expect(np.eye(2))
+    assert seq.windows is not None and repr(seq.windows) == repr(expected.windows)
+    for i, y in [(0, 0.3), (1, -0.2), (0, 0.4)]:
+        policy.tell(i, y)
+        expected.update(np.eye(2)[i], y)
+    np.testing.assert_array_equal(seq.set.upper(np.eye(2)), expected.set.upper(np.eye(2)))
+
+
+@pytest.mark.parametrize("policy_class", POLICIES)
+def test_arms_are_not_announced_late_or_to_those_who_do_not_listen(policy_class):
+    seq = telling()
+    seq.update([1.0, 0.0], 0.3)
+    policy_class(seq, np.eye(2))
+    assert seq.windows is None
+    rival = ls.comparison.AbbasiYadkori(ls.Linear(2, 2.0), 0.1, sigma=0.1)
+    assert policy_class(rival, np.eye(2)).ask() in (0, 1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda seq: ls.Elimination(seq, [[1.0, 0.0], [1.0, 0.0]]),
+        lambda seq: ls.Elimination(seq, np.eye(2), epsilon=-1),
+        lambda seq: ls.LowerBound(seq, np.eye(2), rng="dice"),
+        lambda seq: ls.UCB(seq, np.eye(2), reward=np.sin),
+    ],
+)
+def test_a_policy_that_is_refused_announces_nothing(make):
+    seq = telling()
+    with pytest.raises(ls.InvalidArgumentError):
+        make(seq)
+    assert seq.windows is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_optimism_is_the_argmax_of_upper_bounds_with_ties_by_chance(seed):
+    env = E.linear(3, ls.Poisson(), 9, seed=seed, bound=1.5)
+    policy, ties = ls.UCB(env.sequence(), env.arms, running_intersection=False, rng=seed), np.random.default_rng(seed)
+    rng = np.random.default_rng([3, seed])
+    for _ in range(20):
+        uppers = policy.seq.set.upper(env.arms)
+        tied = np.flatnonzero(uppers >= uppers.max() - 1e-6 * np.abs(uppers).max())
+        i = policy.ask()
+        assert i == ties.choice(tied)
+        policy.tell(i, env.sample(i, rng))
+
+
+def test_several_arms_at_once_are_those_with_the_highest_bounds():
+    env, rng = E.linear(3, ls.Poisson(), 8, seed=3, bound=1.5), np.random.default_rng(0)
+    optimist, cautious = ls.UCB(env.sequence(), env.arms), ls.LowerBound(env.sequence(), env.arms)
+    for policy in (optimist, cautious):
+        policy.seq.update(env.arms, env.family.sample(env.z, rng))
+    for _ in range(5):
+        ceilings, floors = optimist.seq.set.upper(env.arms), cautious.seq.set.lower(env.arms)
+        assert ls.UCB(optimist.seq, env.arms).ask(n=3) == np.argsort(-ceilings)[:3].tolist()
+        fresh = ls.LowerBound(cautious.seq, env.arms)
+        assert fresh.ask(n=3) == np.argsort(-floors)[:3].tolist()
+        assert fresh.guarantee == pytest.approx(np.sort(floors)[-3])  # each of them pays as much
+        for policy in (optimist, cautious):
+            chosen = policy.ask(n=2)
+            assert chosen[0] == policy.ask() and len(set(chosen)) == 2
+            for i in chosen:
+                policy.tell(i, env.sample(i, rng))
+
+
+def test_several_of_changing_arms():
+    policy, arms = ls.LowerBound(ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(2, 1.0))), np.eye(2)
+    policy.seq.update(arms[1], 5.0)
+    assert policy.ask([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]], n=3)[0] == 2
+    policy.tell(2, 0.1)
+    np.testing.assert_array_equal(policy.seq.ledger.x.rows[-1], arms[1])
+    with pytest.raises(ls.InvalidArgumentError):
+        policy.ask(arms[:1], n=2)
+    policy.tell(2, 0.1)  # what was refused was not offered
+
+
+def test_ties_among_several_go_to_the_lowest_index_or_to_chance():
+    arms = [[0.0, 1.0], [1.0, 0.0], [0.6, 0.8], [0.5, 0.0]]  # no data: the first three are tied
+    make = lambda: ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(2, 1.0), windows=None)  # noqa: E731
+    assert ls.UCB(make(), arms).ask(n=4) == [0, 1, 2, 3]
+    drawn = {tuple(ls.UCB(make(), arms, rng=seed).ask(n=4)) for seed in range(60)}
+    assert len(drawn) == 6 and {order[3] for order in drawn} == {3}  # one of six missing: below 6 (5/6)^60 = 1.1e-4
+    for seed in range(5):
+        assert ls.UCB(make(), arms, rng=seed).ask(n=1) == [ls.UCB(make(), arms, rng=seed).ask()]
+
+
+def test_elimination_asks_for_the_widest_arms_that_are_left():
+    arms = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [-1.0, 0.0, 0.0]])
+    policy = ls.Elimination(ls.ConfidenceSequence(ls.Gaussian(0.2), ls.Linear(3, 2.0), 0.1), arms)
+    assert policy.ask(n=4) == [0, 1, 2, 3]
+    policy.seq.update(arms[[0] * 30 + [1] * 20 + [2] * 10], [1.0] * 30 + [0.8] * 30)  # the fourth pays about -1
+    assert policy.active.tolist() == [0, 1, 2]
+    low, high = policy.intervals()
+    widest = np.argsort(-(high - low)[:3]).tolist()
+    assert policy.ask() == widest[0] and policy.ask(n=2) == widest[:2]
+    assert policy.ask(n=4) == widest  # fewer, once there are fewer
+    policy.seq.update(arms[[0, 1, 2] * 300], [1.0, 0.8, 0.8] * 300)
+    assert policy.ask(n=2) == [0] == [policy.best]
+
+
+@pytest.mark.parametrize("look", ["stopped", "best", "certificate", "active", "recommend"])
+def test_elimination_looks_at_the_sequence_as_it_is_now(look):
+    seq = ls.ConfidenceSequence(ls.Gaussian(0.2), ls.Linear(2, 1.0), 0.1)
+    policy = ls.Elimination(seq, np.eye(2))
+    assert not policy.stopped
+    seq.update(np.tile(np.eye(2), (40, 1)), [-0.4, 0.6] * 40)
+    seen = {
+        "stopped": lambda: policy.stopped is True,
+        "best": lambda: policy.best == 1,
+        "certificate": lambda: policy.certificate is not None and policy.certificate.n_observations == 80,
+        "active": lambda: policy.active.tolist() == [1],
+        "recommend": lambda: policy.recommend().arm == 1,
+    }
+    assert seen[look]()
+
+
+def test_a_refuted_model_is_seen_without_asking_and_certifies_nothing_later():
+    seq = ls.ConfidenceSequence(ls.Gaussian(0.2), ls.Linear(2, 1.0), 0.1, windows=None)
+    policy = ls.Elimination(seq, np.eye(2))
+    seq.update(np.tile(np.eye(2), (3, 1)), [4.0, 4.0] * 3)
+    assert policy.refuted and not policy.stopped
+    seq.update(np.tile(np.eye(2), (400, 1)), [0.5, -0.5] * 400)
+    assert policy.refuted and not policy.stopped
+    for call in (policy.ask, policy.recommend):
+        with pytest.raises(ls.EmptySetError):
+            call()
+
+
+def test_an_interrupted_look_is_made_up_for():
+    class Interrupted(Ellipsoid):
+        def interval(self, X):
+            raise KeyboardInterrupt
+
+    class Counting(Ridge):
+        n_observations, snapshot = 0, Ellipsoid
+
+        def update(self, x, y):
+            super().update(x, y)
+            self.n_observations += 1
+            self.kept = None
+
+        @property
+        def set(self):
+            self.kept = getattr(self, "kept", None) or self.snapshot(self)
+            return self.kept
+
+    seq = Counting(ls.Linear(2, 1.0), 0.1, radius=1.0)
+    policy = ls.Elimination(seq, np.eye(2))
+    seq.snapshot = Interrupted
+    for i, y in enumerate([0.9, -0.9]):
+        with pytest.raises(KeyboardInterrupt):
+            policy.tell(i, y)
+    Interrupted.interval = Ellipsoid.interval
+    assert policy.ask() == 0 and policy.best == 0 and policy.certificate.n_observations == 2
+
+
+class Interrupter:
+    """KeyboardInterrupt at one instruction of the functions that keep the table of running bounds."""
+
+    def __init__(self, at):
+        self.left, self.functions = at, {"slots", "_grow", "_forget"}
+
+    def __call__(self, frame, event, argument):
+        if frame.f_code.co_name not in self.functions or not frame.f_code.co_filename.endswith("running.py"):
+            return None
+        frame.f_trace_opcodes = True
+        return self.step
+
+    def step(self, frame, event, argument):
+        self.left -= event == "opcode"
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return self.step
+
+
+def test_an_interrupt_never_gives_an_arm_the_bounds_of_another(monkeypatch):
+    monkeypatch.setattr("likeset.bandits.running._MOST_REMEMBERED", 12)  # the third table makes it forget
+    env = E.linear(2, ls.Gaussian(0.5), 15, seed=1, bound=1.5)
+    tables, finished, k = np.split(env.arms, 3), False, 0
+    while not finished:
+        k += 1
+        policy = ls.UCB(env.sequence(windows=None), lazy=True)
+        tightest = [(np.full(5, -np.inf), np.full(5, np.inf)) for _ in tables]
+        for t, table in enumerate(tables):
+            sys.settrace(Interrupter(k) if t == 2 else None)
+            try:
+                policy.ask(table)
+                finished = t == 2
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(None)
+            for i, (low, high) in enumerate(tightest):
+                now = policy.seq.set.interval(tables[i])
+                tightest[i] = np.maximum(low, now[0]), np.minimum(high, now[1])
+            if t < 2:
+                policy.tell(0, [2.0, -1.0][t])
+        for table, (low, high) in zip(tables[::-1], tightest[::-1], strict=True):
+            floors, ceilings = policy.intervals(table)
+            assert (floors <= low + 1e-6).all() and (ceilings >= high - 1e-6).all()
+    assert k > 100
+
+
+@pytest.mark.parametrize("policy_class", POLICIES)
+def test_policies_say_what_they_are(policy_class):
+    policy = policy_class(ls.ConfidenceSequence(ls.Poisson(), ls.Linear(2, 1.0)), np.eye(2))
+    policy.tell(0, 2)
+    assert repr(policy) == f"<{policy_class.__name__} over 2 arms: Poisson(), 1 observation>"
+    assert (
+        repr(policy_class(Ridge(ls.Linear(2, 1.0), 0.3), [[1.0, 0.0]]))
+        == f"<{policy_class.__name__} over 1 arm: Ridge>"
+    )
+
+
+def test_policies_without_a_table_say_so():
+    seq = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(2, 1.0))
+    assert "changing arms" in repr(ls.UCB(seq)) and "[0.1, 1] x [0.2, 2]" in repr(
+        ls.UCB(seq, bounds=[(0.1, 1), (0.2, 2)])
+    )
+
+
+@pytest.mark.parametrize("policy_class", POLICIES)
+@pytest.mark.parametrize("y", [np.nan, "many", [], None, [[1.0], [2.0, 3.0]]], ids=repr)
+def test_outcomes_that_are_no_numbers_reach_no_sequence(policy_class, y):
+    ridge = Ridge(ls.Linear(2, 1.0), 0.3)
+    policy, before = policy_class(ridge, np.eye(2)), ridge.b.copy()
+    with pytest.raises(ls.InvalidArgumentError) as caught:
+        policy.tell(0, y)
+    assert caught.value.argument == "y"
+    np.testing.assert_array_equal(ridge.b, before)
+    np.testing.assert_array_equal(ridge.V, np.eye(2))
+
+
+@pytest.mark.parametrize("policy_class", POLICIES)
+def test_all_policies_bound_the_reward_and_never_end_unless_they_can(policy_class):
+    env = E.linear(3, ls.Poisson(), 6, seed=2, bound=1.5, reward="mean")
+    policy, rng = policy_class(env.sequence(), env.arms, reward=env.reward), np.random.default_rng(0)
+    low, high = np.full(6, -np.inf), np.full(6, np.inf)
+    for _ in range(6):
+        i = policy.ask()
+        policy.tell(i, env.sample(i, rng))
+        now = policy.seq.set.interval(env.arms)
+        low, high = np.maximum(low, now[0]), np.minimum(high, now[1])
+        floors, ceilings = policy.intervals()
+        np.testing.assert_allclose(floors, np.exp(low), rtol=1e-6)
+        np.testing.assert_allclose(ceilings, np.exp(high), rtol=1e-6)
+    assert policy.stopped is False
+
+
+# -- recommendations -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy_class", POLICIES)
+@pytest.mark.parametrize("reward", ["increasing", "decreasing", "mean", lambda z: 3 * np.exp(-z)])
+def test_the_recommended_arm_has_the_highest_lower_bound(policy_class, reward):
+    env, rng = E.linear(3, ls.Poisson(), 7, seed=4, bound=1.5), np.random.default_rng(1)
+    policy = policy_class(env.sequence(), env.arms, reward=reward)
+    policy.seq.update(env.arms[[0, 2, 4, 6]], env.family.sample(env.z[[0, 2, 4, 6]], rng))
+    choice = policy.recommend()
+    low, high = policy.intervals()
+    assert choice.arm == np.argmax(low) and choice.lower == low[choice.arm] and choice.alpha == policy.seq.alpha
+    left = policy.active if policy_class is ls.Elimination else slice(None)
+    assert choice.gap == pytest.approx(high[left].max() - low.max()) and choice.lower + choice.gap >= high[left].max()
+    np.testing.assert_array_equal(choice.x, env.arms[choice.arm])
+    assert f"arm {choice.arm} pays at least" in str(choice)
+    choice.x[:] = 0.0  # a copy: the table stays
+    np.testing.assert_array_equal(policy.arms.fixed, env.arms)
+
+
+def test_recommendations_hold_at_all_times():
+    """Misses beyond the allowed number: probability below 1e-6. Sets that miss the truth fail the same test."""
+    runs, alpha, misses = 60, 0.2, {"sound": 0, "biased": 0}
+
+    class Biased(Ridge):
+        def update(self, x, y):
+            super().update(x, y + x @ [-1.0, 0.5])
+
+    arms, theta = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, -0.8]]), np.array([0.6, -0.5])
+    for run in range(runs):
+        for name in misses:
+            rng = np.random.default_rng([17, run])
+            space = ls.Linear(2, 1.0)
+            seq = Biased(space, 0.5) if name == "biased" else ls.ConfidenceSequence(ls.Gaussian(0.5), space, alpha)
+            policy = (ls.UCB, ls.Elimination)[run % 2](seq, arms)
+            for _ in range(25):
+                i = policy.ask()
+                policy.tell(i, arms[i] @ theta + 0.5 * rng.normal())
+                try:
+                    choice = policy.recommend()
+                except ls.EmptySetError:
+                    misses[name] += 1
+                    break
+                if not choice.lower <= arms[choice.arm] @ theta <= (arms @ theta).max() <= choice.lower + choice.gap:
+                    misses[name] += 1
+                    break
+    assert misses["sound"] <= allowed(runs, alpha) < misses["biased"]
+
+
+def test_after_a_stop_up_to_epsilon_the_gap_counts_the_arms_that_may_be_better():
+    arms = np.eye(2)
+    policy = ls.Elimination(ls.ConfidenceSequence(ls.Gaussian(0.2), ls.Linear(2, 1.0), 0.1), arms, epsilon=0.3)
+    rng = np.random.default_rng(0)
+    while not policy.stopped:
+        policy.tell(policy.ask(), 0.4 + 0.2 * rng.normal())
+    assert policy.recommend().arm == policy.best and list(policy.active) == [policy.best]
+    other = 1 - policy.best
+    policy.seq.update(arms[[policy.best] * 50], [0.35] * 50)  # now the other one could be better
+    choice, (_, high) = policy.recommend(), policy.intervals()
+    assert choice.arm == policy.best and high[other] > high[policy.best]
+    assert choice.lower + choice.gap >= high[other]
+
+
+def test_recommendations_among_changing_arms():
+    policy = ls.UCB(ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(2, 1.0), windows=None))
+    policy.seq.update(np.tile(np.eye(2), (30, 1)), [0.5, -0.5] * 30)
+    assert policy.recommend([[0.0, 1.0], [1.0, 0.0]]).arm == 1
+    with pytest.raises(ls.InvalidArgumentError):
+        policy.recommend()
+
+
+def test_nothing_is_guaranteed_in_an_unbounded_space():
+    choice = ls.UCB(ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(2, np.inf)), np.eye(2)).recommend()
+    assert (choice.arm, choice.lower, choice.gap) == (0, -np.inf, np.inf)
+
+
+@pytest.mark.parametrize("reward", ["increasing", "decreasing"])
+def test_recommendations_in_a_box(reward):
+    make = lambda: ls.ConfidenceSequence(  # noqa: E731
+        ls.Gaussian(0.1), ls.RKHS(Matern(0.3, nu=2.5), bound=2.0), alpha=0.1
+    )
+    seq, rng = make(), np.random.default_rng(0)
+    seen = rng.uniform(size=12)
+    seq.update(seen, np.sin(4 * seen) + 0.1 * rng.normal(size=12))
+    policy, undisturbed = (ls.UCB(seq, bounds=(0.0, 1.0), reward=reward, rng=3) for _ in range(2))
+    choice, fine = policy.recommend(), np.linspace(0, 1, 1001)
+    low, high = policy.intervals(fine)
+    assert choice.arm is None and 0 <= choice.x[0] <= 1
+    assert choice.lower >= low.max() - 1e-4 and choice.lower == pytest.approx(policy.intervals(choice.x)[0][0])
+    assert choice.lower + choice.gap >= high.max() - 1e-4
+    assert "search" in str(choice)
+    np.testing.assert_array_equal(policy.ask(), undisturbed.ask())  # looking draws nothing
+    np.testing.assert_array_equal(policy.ask(n=1), [undisturbed.ask()])
+
+
 # -- bad input -------------------------------------------------------------------------------------------------------
 
 SEQ = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(2, 1.0))
@@ -708,6 +1068,15 @@ BAD = {
     "reward      ": lambda: ls.UCB(SEQ, np.eye(2), reward=ls.Reward(np.exp, increasing=False)),
     "lazy": lambda: ls.UCB(SEQ, np.eye(2), lazy=True, running_intersection=False),
     "arms       ": lambda: ls.Elimination(SEQ, np.eye(2)).ask([[1.0, 1.0]]),
+    "n": lambda: ls.UCB(SEQ, np.eye(2)).ask(n=3),
+    "n ": lambda: ls.Elimination(SEQ, np.eye(2)).ask(n=0),
+    "n  ": lambda: ls.LowerBound(SEQ).ask(np.eye(2), n=1.5),
+    "n   ": lambda: ls.UCB(SEQ, bounds=[(0.1, 1), (0.1, 1)]).ask(n=2),
+    "n    ": lambda: ls.Elimination(SEQ, np.eye(2)).ask(n="two"),
+    "arms        ": lambda: ls.Elimination(SEQ, np.eye(2)).recommend([[1.0, 1.0]]),
+    "arms         ": lambda: ls.UCB(SEQ, bounds=[(0.1, 1), (0.1, 1)]).recommend(np.eye(2)),
+    "arms          ": lambda: ls.LowerBound(SEQ).recommend(),
+    "arms           ": lambda: ls.LowerBound(SEQ).intervals(),
     "rounds": lambda: ls.simulate(ls.UCB(SEQ, ENV.arms), ENV, 0, rng=0),
     "policy ": lambda: ls.simulate(ls.UCB(SEQ, np.eye(2)), ENV, 3, rng=0),
     "policy  ": lambda: ls.simulate(ls.UCB(SEQ, ENV.arms, reward="decreasing"), ENV, 3, rng=0),

@@ -321,6 +321,7 @@ CAUSES = {
     "sign 0": lambda: SEQUENCE.set.support(ARMS, sign=0),
     "negative seeds": lambda: SEQUENCE.set.maximize_upper([[0.1, 1.0]] * 2, seed=-1),
     "ragged parameters": lambda: live_grid().contains([[1.0], [1.0, 2.0]]),
+    "pairs nested beyond the dimensions of arrays": lambda: pairs().update([0.8, 0.1], nested(100)),
     "ragged arms": lambda: ls.UCB(SEQUENCE, ARMS).tell([1, [2, 3]], 0.1),
     "a million million points": lambda: SEQUENCE.set.boundary(10**12),
     "a million million trials": lambda: ls.Binomial(10**12),
@@ -358,6 +359,14 @@ def live_grid():
 def trace():
     environment = ls.environments.linear(dim=2, n_arms=3)
     return ls.simulate(ls.UCB(environment.sequence(), environment.arms), environment, 2, 0)
+
+
+def pairs():
+    return ls.ConfidenceSequence(ls.Weibull(), ls.Linear(2, 1.5))
+
+
+def nested(depth):
+    return [nested(depth - 1)] if depth else [1.0]
 
 
 def wide():

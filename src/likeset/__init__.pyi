@@ -11,6 +11,7 @@ from .bandits import UCB as UCB
 from .bandits import Certificate as Certificate
 from .bandits import Elimination as Elimination
 from .bandits import LowerBound as LowerBound
+from .bandits import Recommendation as Recommendation
 from .bandits import Reward as Reward
 from .bandits import Trace as Trace
 from .bandits import environments as environments

@@ -251,6 +251,14 @@ def _as_float64(raw: NDArray[Any]) -> Array:
         return raw.astype(np.float64)
 
 
+def has_shape(value: Any, shape: tuple[int, ...]) -> bool:
+    """Whether an array-like has this shape; what cannot be made an array has none."""
+    try:
+        return np.shape(value) == shape
+    except Exception:  # ragged, or nested too deeply
+        return False
+
+
 def rows(name: str, value: Any, dim: int) -> Array:
     """Row vectors of length ``dim``: shape (dim,) is one row; for dim = 1, shape (n,) is n rows."""
     given = array = real_array(name, value)

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from likeset.all_or_nothing import AllOrNothing
-from likeset.arguments import error_level
+from likeset.arguments import error_level, has_shape
 from likeset.errors import InvalidArgumentError, PieceError, ShapeError
 from likeset.families.base import Array, Family
 from likeset.ledger import Ledger
@@ -244,7 +244,7 @@ class ConfidenceSequence(AllOrNothing):
 
     def _checked(self, x: Any, y: Any) -> tuple[Array, Array]:
         X = self.space.covariates(x)
-        if self.family.observation_shape and len(X) == 1 and np.shape(y) == self.family.observation_shape:
+        if self.family.observation_shape and len(X) == 1 and has_shape(y, self.family.observation_shape):
             y = [y]  # one pair for one covariate, not two times
         Y = self.family.observations(y)
         if len(X) != len(Y):

@@ -3,8 +3,12 @@
 from likeset.bandits import environments
 from likeset.bandits.elimination import Certificate, Elimination
 from likeset.bandits.lower_bound import LowerBound
+from likeset.bandits.policy import Policy, Recommendation
 from likeset.bandits.rewards import Reward
 from likeset.bandits.simulation import Trace, simulate
 from likeset.bandits.ucb import UCB
 
-__all__ = ["UCB", "Certificate", "Elimination", "LowerBound", "Reward", "Trace", "environments", "simulate"]
+__all__ = [
+    "UCB", "Certificate", "Elimination", "LowerBound", "Policy", "Recommendation", "Reward", "Trace", "environments",
+    "simulate",
+]  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from likeset.arguments import positive_integer
 from likeset.bandits.protocols import Array
 from likeset.errors import InvalidArgumentError, ShapeError
 
@@ -25,6 +26,11 @@ def index_among(name: str, value: Any, count: int) -> int:
     return int(number)
 
 
+def how_many(n: Any, count: int) -> int:
+    """How many of ``count`` arms are asked for."""
+    return positive_integer("n", n, count, "there are no more arms to choose from")
+
+
 class Arms:
     """Checks what is offered and remembers which covariate an index means."""
 
@@ -35,20 +41,25 @@ class Arms:
         self.fixed: Array | None = None if arms is None else self._checked(arms)
         self.current = self.fixed
 
+    def __repr__(self) -> str:
+        return "changing arms" if self.fixed is None else f"{len(self.fixed)} arm{'s' * (len(self.fixed) != 1)}"
+
     def rows(self, arms: Any) -> Array:
         """Checked rows of ``arms``, or the fixed table if they are None."""
         if arms is not None:
             return self._checked(arms)
         if self.fixed is None:
             raise InvalidArgumentError(
-                "arms", None, "leaves nothing to choose from", "give arms to the policy, or to every ask(arms)"
+                "arms",
+                None,
+                "leaves nothing to choose from",
+                "give arms to the policy, or to every call, as in ask(arms)",
             )
         return self.fixed
 
-    def offer(self, arms: Any) -> Array:
-        """The rows to choose from in this round; indices mean these from now on."""
-        self.current = self.rows(arms)
-        return self.current
+    def offer(self, rows: Array) -> None:
+        """Checked rows to choose from in this round; indices mean these from now on."""
+        self.current = rows
 
     def covariate(self, arm: Any) -> Array:
         """The row that an index means, in the table offered last."""

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likeset.arguments import real_number
-from likeset.bandits.arms import Arms
 from likeset.bandits.differences import difference_uppers
-from likeset.bandits.protocols import Array, checked_sequence
-from likeset.bandits.rewards import as_reward, reach_of
-from likeset.bandits.running import RunningBounds
-from likeset.bandits.ties import highest
+from likeset.bandits.policy import Policy, Recommendation
+from likeset.bandits.protocols import Array
+from likeset.bandits.ties import highest, ranked
 from likeset.errors import EmptySetError, InvalidArgumentError
 
 
@@ -50,7 +48,7 @@ class Certificate:
         )
 
 
-class Elimination:
+class Elimination(Policy):
     r"""Best-arm identification with a certified stop, for any likelihood.
 
     An arm is ruled out when every plausible parameter makes another one better, and the last arm left is best with
@@ -86,33 +84,30 @@ class Elimination:
     (1, 0.05)
     """
 
-    continuous = False
-
     def __init__(self, seq: Any, arms: Any = None, *, reward: Any = "increasing", epsilon: float = 0.0) -> None:
-        self.seq = checked_sequence(seq)
         self.epsilon = real_number("epsilon", epsilon)
         if not 0.0 <= self.epsilon < np.inf:
             raise InvalidArgumentError("epsilon", epsilon, "is not a tolerance", "pass a number >= 0")
-        self.arms = Arms(seq.space, arms)
-        if self.arms.fixed is None:
-            raise InvalidArgumentError("arms", arms, "leaves nothing to choose from", "pass the arms to compare")
-        self._rows = self.arms.fixed
-        self.reward = as_reward(reward, getattr(seq, "family", None), reach_of(seq.space, self._rows))
-        if len(np.unique(self._rows, axis=0)) < len(self._rows):
-            raise InvalidArgumentError("arms", arms, "has an arm twice", "pass each arm once")
-        self.certificate: Certificate | None = None
-        self.refuted = False
+        super().__init__(seq, arms, reward=reward)
+        self._certificate: Certificate | None = None
+        self._refuted = False
         self._told = 0
-        self._running = RunningBounds(seq.space, seq.alpha, self.reward)
-        self._active: NDArray[np.intp] = np.arange(len(self._rows))
-        self._seen: Any = None
-        self._next = 0
+        self._left: NDArray[np.intp] = np.arange(len(self._rows))
+        self._widths = np.zeros(len(self._rows))
+        self._seen: tuple[int | None, Any] | None = None
         self._look()
 
     @property
     def active(self) -> NDArray[np.intp]:
-        """The arms that may still be best."""
-        return self._active.copy()
+        """The arms that may still be best; after the stop, the certified one."""
+        self._look()
+        return self._left.copy() if self._certificate is None else np.array([self._certificate.arm])
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The claim that an arm is best, as soon as the sequence as it is now backs one; it stays as it was made."""
+        self._look()
+        return self._certificate
 
     @property
     def stopped(self) -> bool:
@@ -120,67 +115,102 @@ class Elimination:
         return self.certificate is not None
 
     @property
-    def best(self) -> int | None:
-        """The certified best arm, or None as long as there is none."""
-        return None if self.certificate is None else self.certificate.arm
+    def refuted(self) -> bool:
+        """Whether the data refuted the model before an arm was certified."""
+        self._look()
+        return self._refuted
 
     @property
-    def solves(self) -> int:
-        """Number of extrema computed so far."""
-        return self._running.solves
+    def best(self) -> int | None:
+        """The certified best arm, or None as long as there is none."""
+        certificate = self.certificate
+        return None if certificate is None else certificate.arm
 
-    def ask(self, arms: Any = None) -> int:
-        """The arm to observe next; after the stop, the best arm. Arms cannot change on the way."""
-        if arms is not None and not np.array_equal(self.arms.rows(arms), self._rows):
-            raise InvalidArgumentError("arms", arms, "are not those being compared", "use UCB for changing arms")
-        if self.certificate is not None:
-            return self.certificate.arm
-        if self._seen is not self.seq.set:  # the sequence was fed from elsewhere
-            self._look()
-        if self.refuted:
-            raise EmptySetError(self.seq.alpha)
-        return self._next if self.certificate is None else self.certificate.arm
+    def ask(self, arms: Any = None, n: Any = None) -> Any:
+        """The arm to observe next; after the stop, the best arm. Arms cannot change on the way.
+
+        With ``n`` a list of the n widest arms that are left: of fewer, once there are fewer.
+        """
+        return super().ask(arms, n)
 
     def tell(self, arm: Any, y: Any) -> None:
         """What was observed at an arm (an index)."""
-        self.seq.update(self.arms.covariate(arm), y)
+        super().tell(arm, y)
         self._told += 1
-        if self.certificate is None:
-            self._look()
+        self._look()
 
-    def intervals(self) -> tuple[Array, Array]:
-        """(lower, upper) of the reward of every arm, valid for all arms and at all times at once."""
-        low, high = self._running.intervals(self.seq.set, self._rows)
-        return self.reward.band(low, high)
+    def recommend(self, arms: Any = None) -> Recommendation:
+        """The certified arm; before the stop, the one with the highest lower bound. Ruled-out arms make no gap."""
+        rows = self._offered(arms)
+        self._look()
+        if self._refuted:
+            raise EmptySetError(self.seq.alpha)
+        low, high = self._running.intervals(self.seq.set, rows, self._left)
+        certified = None if self._certificate is None else self._certificate.arm
+        return self._recommended(rows, self._left, low, high, certified)
+
+    @property
+    def _rows(self) -> Array:
+        return self.arms.rows(None)
+
+    def _refuse(self, arms: Any) -> None:
+        if self.arms.fixed is None:
+            raise InvalidArgumentError("arms", arms, "leaves nothing to choose from", "pass the arms to compare")
+        if len(np.unique(self._rows, axis=0)) < len(self._rows):
+            raise InvalidArgumentError("arms", arms, "has an arm twice", "pass each arm once")
+
+    def _offered(self, arms: Any) -> Array:
+        if arms is not None and not np.array_equal(self.arms.rows(arms), self._rows):
+            raise InvalidArgumentError("arms", arms, "are not those being compared", "use UCB for changing arms")
+        return self._rows
+
+    def _choose(self, rows: Array, n: int) -> list[int]:
+        self._look()
+        if self._certificate is not None:
+            return [self._certificate.arm]
+        if self._refuted:
+            raise EmptySetError(self.seq.alpha)
+        widest = ranked(self._widths, min(n, len(self._left)), None)
+        return [int(arm) for arm in self._left[widest]]
 
     def _look(self) -> None:
-        current = self._seen = self.seq.set
+        """Take note of the sequence as it is now, unless that was done; a certificate and an alarm are final."""
+        if self._certificate is not None or self._refuted:
+            return
+        count, current = getattr(self.seq, "n_observations", None), self.seq.set
+        if self._seen is not None:
+            seen, last = self._seen
+            if current is last or (count is not None and count == seen):
+                return
         try:
-            floors, ceilings = self._running.intervals(current, self._rows, self._active)
-            leader = highest(floors, None)
-            keep = ceilings >= floors[leader]
-            keep[leader] = True
-            self._active, floors, ceilings = self._active[keep], floors[keep], ceilings[keep]
-            leader = int(np.count_nonzero(keep[:leader]))
-            rivals = np.delete(np.arange(len(self._active)), leader)
-            ahead = self._differences(current, leader, rivals, floors, ceilings)
+            self._compare(current)
         except EmptySetError:
-            self.refuted = True
-            return
-        left = ahead >= 0
-        if len(rivals) == 0 or not left.any() or self._close_enough(floors[leader], ceilings[rivals], ahead):
-            self._certify(leader, floors[leader], ceilings[leader], ahead)
-            return
-        kept = np.sort(np.append(rivals[left], leader))
-        self._active = self._active[kept]
-        self._next = int(self._active[highest((ceilings - floors)[kept], None)])
+            self._refuted = True
+        self._seen = count, current  # at the end: whatever interrupts, the next one looks again
 
-    def _differences(self, current: Any, leader: int, rivals: Any, floors: Array, ceilings: Array) -> Array:
+    def _compare(self, current: Any) -> None:
+        """Rule out arms, and certify the leader if that ends it."""
+        floors, ceilings = self._running.intervals(current, self._rows, self._left)
+        leader = highest(floors, None)
+        keep = ceilings >= floors[leader]
+        keep[leader] = True
+        left, floors, ceilings = self._left[keep], floors[keep], ceilings[keep]
+        leader = int(np.count_nonzero(keep[:leader]))
+        rivals = np.delete(np.arange(len(left)), leader)
+        ahead = self._differences(current, left, leader, rivals, floors, ceilings)
+        kept = np.sort(np.append(rivals[ahead >= 0], leader))
+        self._left, self._widths = left[kept], (ceilings - floors)[kept]
+        if len(kept) == 1 or self._close_enough(floors[leader], ceilings[rivals], ahead):
+            self._certify(current, int(left[leader]), floors[leader], ceilings[leader], ahead)
+
+    def _differences(
+        self, current: Any, left: NDArray[np.intp], leader: int, rivals: Any, floors: Array, ceilings: Array
+    ) -> Array:
         """Upper bounds of score of rival - score of leader."""
         apart = ceilings[rivals] - floors[leader]
         if len(rivals) == 0:
             return apart
-        rows, best = self._rows[self._active[rivals]], self._rows[self._active[leader]]
+        rows, best = self._rows[left[rivals]], self._rows[left[leader]]
         direct = difference_uppers(current, self.reward.sign, rows, best)
         if direct is None:
             return apart
@@ -195,9 +225,9 @@ class Elimination:
             gap = np.minimum(gap, ahead)
         return bool((gap <= self.epsilon).all())
 
-    def _certify(self, leader: int, floor: float, ceiling: float, ahead: Array) -> None:
-        arm = int(self._active[leader])
-        self.certificate = Certificate(
+    def _certify(self, current: Any, arm: int, floor: float, ceiling: float, ahead: Array) -> None:
+        counted = getattr(current, "n_observations", getattr(self.seq, "n_observations", self._told))
+        self._certificate = Certificate(
             arm=arm,
             x=self._rows[arm].copy(),
             alpha=self.seq.alpha,
@@ -205,7 +235,6 @@ class Elimination:
             lower=float(self.reward.of_scores(np.array(floor))),
             upper=float(self.reward.of_scores(np.array(ceiling))),
             lead=float(-ahead.max()) if len(ahead) else np.inf,
-            n_observations=int(getattr(self.seq, "n_observations", self._told)),
+            n_observations=int(counted),
             provable=bool(getattr(self.seq, "provable", True)),
         )
-        self._active = np.array([arm])

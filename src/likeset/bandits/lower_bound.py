@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import flag, generator
-from likeset.bandits.arms import Arms
-from likeset.bandits.protocols import Array, checked_sequence
-from likeset.bandits.rewards import as_reward, reach_of
-from likeset.bandits.running import RunningBounds, score_lowers
-from likeset.bandits.ties import highest
+from likeset.bandits.policy import Policy
+from likeset.bandits.protocols import Array
+from likeset.bandits.running import score_lowers
+from likeset.bandits.ties import ranked
 
 
-class LowerBound:
+class LowerBound(Policy):
     r"""Play the arm with the highest *lower* confidence bound of its reward: risk-averse.
 
         ask:   i_t = argmax_i  min { g(x_i'theta) : theta in C_t }
@@ -34,8 +32,6 @@ class LowerBound:
     (0, 1)
     """
 
-    continuous = False
-
     def __init__(
         self,
         seq: Any,
@@ -45,28 +41,18 @@ class LowerBound:
         running_intersection: bool = True,
         rng: Any = None,
     ) -> None:
-        self.seq = checked_sequence(seq)
-        self.running_intersection = flag("running_intersection", running_intersection)
-        self.arms = Arms(seq.space, arms)
-        self.reward = as_reward(reward, getattr(seq, "family", None), reach_of(seq.space, self.arms.fixed))
+        super().__init__(seq, arms, reward=reward, running_intersection=running_intersection, rng=rng)
         self.guarantee = -np.inf
-        """Lower bound of the reward of the arm asked for last."""
-        self._rng = None if rng is None else generator(rng)
-        self._running = RunningBounds(seq.space, seq.alpha, self.reward)
+        """Lower bound of the reward of the arm asked for last; of each of them, if it was several."""
 
-    def ask(self, arms: Any = None) -> int:
-        """The index of the arm to play (of ``arms``, if given: contexts)."""
-        rows = self.arms.offer(arms)
-        scores = self._scores(rows)
-        choice = highest(scores, self._rng)
-        self.guarantee = float(self.reward.of_scores(scores[choice]))
-        return choice
+    def _choose(self, rows: Array, n: int) -> list[int]:
+        floors = self._floors(rows)
+        chosen = ranked(floors, n, self._rng)
+        self.guarantee = float(self.reward.of_scores(floors[chosen]).min())
+        return chosen
 
-    def tell(self, arm: Any, y: Any) -> None:
-        """What was observed at an arm: an index of the arms offered last."""
-        self.seq.update(self.arms.covariate(arm), y)
-
-    def _scores(self, rows: Array) -> Array:
+    def _floors(self, rows: Array) -> Array:
         if self.running_intersection:
             return self._running.floors(self.seq.set, rows)
+        self._running.solves += len(rows)
         return score_lowers(self.seq.set, self.reward, rows)

@@ -7,7 +7,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from likeset.errors import InvalidArgumentError
+from likeset.arguments import real_array
+from likeset.errors import InvalidArgumentError, ShapeError
+from likeset.sequence import ConfidenceSequence
 
 Array = NDArray[np.float64]
 
@@ -66,3 +68,12 @@ def checked_sequence(seq: Any) -> SetSequence:
             "pass a ConfidenceSequence or an object with update, set, space, alpha",
         )
     return seq
+
+
+def refuse_outcome(seq: SetSequence, y: Any) -> None:
+    """A typed error for a y that is not made of finite numbers, before a sequence of the user's own takes it.
+
+    A ``ConfidenceSequence`` asks its family, and is as it was if the answer is no.
+    """
+    if not isinstance(seq, ConfidenceSequence) and real_array("y", y).size == 0:
+        raise ShapeError("y", y, "is empty", "tell one observation at a time")

@@ -53,25 +53,18 @@ class RunningBounds:
         self._highest, self._lowest = self._witness, self._witness  # where bounds were attained last: to start from
         self._sound = np.zeros(0, dtype=bool)
         self._slot_of: dict[bytes, int] = {}
-        self._last_rows: Array | None = None
-        self._last_slots: Slots = np.zeros(0, dtype=np.intp)
+        self._last: tuple[Array | None, Slots] = None, np.zeros(0, dtype=np.intp)
 
     def slots(self, rows: Array) -> Slots:
         """Where the rows are kept; new ones get a slot with an infinite ceiling."""
-        if self._last_rows is rows:
-            return self._last_slots
+        last, slots = self._last
+        if last is rows:
+            return slots
         if len(self._slot_of) + len(rows) > _MOST_REMEMBERED:
             self._forget()
         slots = np.array([self._slot_of.setdefault(row.tobytes(), len(self._slot_of)) for row in rows], dtype=np.intp)
-        new = len(self._slot_of) - len(self.ceiling)
-        if new > 0:
-            self.ceiling = np.append(self.ceiling, np.full(new, np.inf))
-            self.floor = np.append(self.floor, np.full(new, -np.inf))
-            self._sound = np.append(self._sound, np.zeros(new, dtype=bool))
-            blank = np.zeros((new, self._witness.shape[1]))
-            self._witness = np.vstack([self._witness, blank])
-            self._highest, self._lowest = np.vstack([self._highest, blank]), np.vstack([self._lowest, blank])
-        self._last_rows, self._last_slots = rows, slots
+        self._grow(len(self._slot_of))
+        self._last = rows, slots
         return slots
 
     def ceilings(self, current: Any, rows: Array, lazy: bool, floor_of: int | None = None) -> Array:
@@ -165,12 +158,30 @@ class RunningBounds:
         finite = np.isfinite(self.ceiling[slots])
         if finite.any():
             solved, inside = slots[finite], np.concatenate([plausible, maximisers[finite]])
+            self._sound[solved] = False  # until the witnesses are there
             self._witness[solved], self._sound[solved] = witnesses.place_witnesses(
                 self.space, self.reward.sign, rows[finite], inside, self.ceiling[solved]
             )
 
+    def _grow(self, count: int) -> None:
+        """Every array as long as there are slots: each by what it lacks, so that one left behind catches up."""
+        self.ceiling = _longer(self.ceiling, count, np.inf)
+        self.floor = _longer(self.floor, count, -np.inf)
+        self._sound = _longer(self._sound, count, False)
+        self._witness = _longer(self._witness, count, 0.0)
+        self._highest, self._lowest = _longer(self._highest, count, 0.0), _longer(self._lowest, count, 0.0)
+
     def _forget(self) -> None:
-        self._slot_of = {}
-        self.ceiling, self.floor = np.zeros(0), np.zeros(0)
+        # Slots go last: as long as they are there, an interrupt leaves blank bounds, never those of another arm.
+        self._last = None, np.zeros(0, dtype=np.intp)
+        self.ceiling, self.floor, self._sound = self.ceiling[:0], self.floor[:0], self._sound[:0]
         self._witness, self._highest, self._lowest = self._witness[:0], self._highest[:0], self._lowest[:0]
-        self._sound, self._last_rows = self._sound[:0], None
+        self._slot_of = {}
+
+
+def _longer(array: NDArray[Any], count: int, blank: Any) -> NDArray[Any]:
+    """The array with ``count`` rows, or more if it has more."""
+    missing = count - len(array)
+    if missing <= 0:
+        return array
+    return np.concatenate([array, np.full((missing, *array.shape[1:]), blank, dtype=array.dtype)])

@@ -19,3 +19,12 @@ def highest(scores: Array, rng: np.random.Generator | None) -> int:
     """The index of the highest score; among ties the lowest index, or a random one if there is a generator."""
     tied = np.flatnonzero(scores >= scores.max() - tie_width(scores))
     return int(tied[0] if rng is None else rng.choice(tied))
+
+
+def ranked(scores: Array, n: int, rng: np.random.Generator | None) -> list[int]:
+    """``n`` different indices: each the ``highest`` of those that are left."""
+    chosen = [highest(scores, rng)]
+    while len(chosen) < n:
+        left = np.delete(np.arange(len(scores)), chosen)
+        chosen.append(int(left[highest(scores[left], rng)]))
+    return chosen

@@ -6,19 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from likeset.arguments import flag, generator
-from likeset.bandits.arms import Arms
-from likeset.bandits.continuous import checked_box, most_optimistic
+from likeset.arguments import flag, positive_integer
+from likeset.bandits.continuous import Box, most_optimistic
+from likeset.bandits.policy import Policy
 from likeset.bandits.protocols import Array, checked_sequence
-from likeset.bandits.rewards import as_reward, reach_of
-from likeset.bandits.running import RunningBounds, score_uppers
-from likeset.bandits.ties import highest
+from likeset.bandits.running import score_uppers
+from likeset.bandits.ties import ranked
 from likeset.errors import InvalidArgumentError
 from likeset.families import Gaussian
-from likeset.sequence import ConfidenceSequence
 
 
-class UCB:
+class UCB(Policy):
     r"""Play the arm with the highest upper confidence bound of its reward, over any sequence of sets.
 
         ask:   i_t = argmax_i  max { g(x_i'theta) : theta in C_t }          tell:   C_{t+1} from (x_i, y)
@@ -67,82 +65,49 @@ class UCB:
         lazy: bool | None = None,
         rng: Any = None,
     ) -> None:
-        self.seq = checked_sequence(seq)
-        self.running_intersection = flag("running_intersection", running_intersection)
+        checked_sequence(seq)
         lazy = None if lazy is None else flag("lazy", lazy)
-        if lazy and not self.running_intersection:
+        if lazy and not flag("running_intersection", running_intersection):
             raise InvalidArgumentError(
                 "lazy", lazy, "needs the running intersection", "leave lazy out, or running_intersection on"
             )
-        self._rng = None if rng is None else generator(rng)
-        self.box: Array | None = None
-        if bounds is not None:
-            if arms is not None or getattr(seq.space, "domain", None) is not None:
-                raise InvalidArgumentError(
-                    "bounds", bounds, "cannot stand beside arms or a finite domain", "give arms or bounds, not both"
-                )
-            self.box = checked_box(bounds, seq.space.covariate_shape[0])
-            self._search = self._rng or np.random.default_rng(0)
-        self.arms = Arms(seq.space, arms)
-        family, reach = getattr(seq, "family", None), reach_of(seq.space, self.arms.fixed, self.box)
-        self.reward = as_reward(reward, family, reach)
-        if arms is not None and isinstance(seq, ConfidenceSequence) and seq.n_observations == 0:
-            seq.expect(arms)
-        self.lazy = not _closed_form(seq) if lazy is None else lazy
-        self._running = RunningBounds(seq.space, seq.alpha, self.reward)
+        if bounds is not None and (arms is not None or getattr(seq.space, "domain", None) is not None):
+            raise InvalidArgumentError(
+                "bounds", bounds, "cannot stand beside arms or a finite domain", "give arms or bounds, not both"
+            )
+        super().__init__(
+            seq, arms, reward=reward, bounds=bounds, running_intersection=running_intersection, rng=rng
+        )  # fmt: skip
+        self.lazy = not _closed_form(seq) if lazy is None else lazy  # windows are chosen by now
+        self._search = self._rng or np.random.default_rng(0)
         self._last: int | None = None
 
-    @property
-    def continuous(self) -> bool:
-        """Whether ``ask`` returns covariates of a box rather than indices."""
-        return self.box is not None
+    def ask(self, arms: Any = None, n: Any = None) -> Any:
+        """The index of the arm to play (of ``arms``, if given: contexts), or the covariate when there is a box.
 
-    @property
-    def solves(self) -> int:
-        """Number of extrema computed so far."""
-        return self._running.solves
+        With ``n`` a list of so many different arms, the highest upper bounds of all; a box has one highest point only.
+        """
+        if not isinstance(self.arms, Box):
+            return super().ask(arms, n)
+        if arms is not None:
+            raise self.arms.refused(arms)
+        if n is not None:
+            positive_integer("n", n, 1, "in a box one point is searched for")
+        point = most_optimistic(self.seq.set, self.reward, self.arms.box, self._search)
+        return point if n is None else [point]
 
-    def ask(self, arms: Any = None) -> Any:
-        """The index of the arm to play (of ``arms``, if given: contexts), or the covariate when there is a box."""
-        if self.box is not None:
-            if arms is not None:
-                raise InvalidArgumentError("arms", arms, "cannot be offered beside a box", "leave arms or bounds out")
-            return most_optimistic(self.seq.set, self.reward, self.box, self._search)
-        rows = self.arms.offer(arms)
-        chosen = highest(self._scores(rows), self._rng)
-        self._last = chosen if rows is self.arms.fixed else None
+    def _choose(self, rows: Array, n: int) -> list[int]:
+        chosen = ranked(self._ceilings(rows), n, self._rng)
+        self._last = chosen[0] if rows is self.arms.fixed else None
         return chosen
 
-    def tell(self, arm: Any, y: Any) -> None:
-        """What was observed at an arm: an index of the arms offered last, or a covariate when there is a box."""
-        x = self.arms.covariate(arm) if self.box is None else self._inside(arm)
-        self.seq.update(x, y)
-
-    def intervals(self, arms: Any = None) -> tuple[Array, Array]:
-        """(lower, upper) of the reward of every arm, valid for all arms and at all times at once."""
-        if arms is None and self.box is not None:
-            raise InvalidArgumentError("arms", None, "is needed with a box", "pass the covariates to look at")
-        rows = self.arms.rows(arms)
-        current = self.seq.set
-        if self.running_intersection and self.box is None:
-            low, high = self._running.intervals(current, rows)
-        else:
-            low, high = self.reward.score_bounds(*current.interval(rows))
-        return self.reward.band(low, high)
-
-    def _scores(self, rows: Array) -> Array:
+    def _ceilings(self, rows: Array) -> Array:
         current = self.seq.set
         if not self.running_intersection:
             self._running.solves += len(rows)
             return score_uppers(current, self.reward, rows)
         played = self._last if rows is self.arms.fixed else None
         return self._running.ceilings(current, rows, self.lazy, floor_of=played)
-
-    def _inside(self, x: Any) -> Array:
-        rows = self.seq.space.covariates(x, "x")
-        if len(rows) != 1:
-            raise InvalidArgumentError("x", x, f"has {len(rows)} covariates", "tell one observation at a time")
-        return np.asarray(rows[0])
 
 
 def _closed_form(seq: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from likeset.arguments import error_level
+from likeset.arguments import error_level, has_shape
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families import FAMILIES
@@ -69,7 +69,7 @@ class Stream:
     def checked(self, x: Any, y: Any) -> tuple[Array, Array]:
         """x and y in canonical form, or a typed error; nothing is recorded."""
         X = self.space.covariates(x)
-        if self.family.observation_shape and len(X) == 1 and np.shape(y) == self.family.observation_shape:
+        if self.family.observation_shape and len(X) == 1 and has_shape(y, self.family.observation_shape):
             y = [y]  # one (time, event) pair for one covariate, not two times
         Y = self.family.observations(y)
         if len(X) != len(Y):
