@@ -61,6 +61,11 @@ def cache_folder() -> Path | None:
     return None if _announcer.uncached or not _folders else Path(os.path.commonpath(_folders))
 
 
+def compilations() -> int:
+    """How many kernels this process has compiled so far; those loaded from the cache do not count."""
+    return _announcer.compiled
+
+
 def say(text: str) -> None:
     """One line on standard error, unless ``LIKESET_QUIET`` is set or there is no standard error."""
     if not os.environ.get(QUIET) and sys.stderr is not None:
@@ -73,6 +78,7 @@ class _Announcer(event.Listener):
 
     def __init__(self) -> None:
         self.uncached = False
+        self.compiled = 0
         self._said = False
         self._depth = 0  # compiling a function compiles those it calls
         self._spent = 0.0
@@ -83,6 +89,7 @@ class _Announcer(event.Listener):
         """Numba begins to compile a function."""
         if not _is_ours(event):
             return
+        self.compiled += 1
         self._depth += 1
         if self._depth == 1 and not self._said and not os.environ.get(QUIET):
             self._since = time.monotonic()
