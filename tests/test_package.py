@@ -77,5 +77,5 @@ def test_a_source_distribution_holds_tests_data_and_docs():
 def test_requirements_are_new_enough_for_the_command_line():
     """With typer before 0.16 the command line breaks."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    minimum = {r.split(">=")[0]: r.split(">=")[1] for r in project["dependencies"]}
+    minimum = {r.split(">=")[0]: r.split(">=")[1] for r in project["optional-dependencies"]["cli"]}
     assert tuple(map(int, minimum["typer"].split("."))) >= (0, 16)
