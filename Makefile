@@ -4,7 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test test-slow bench lint docs clean
+# Tests of the compiled kernels, for runs with numba's compiler off, or with its checks of array bounds on.
+KERNEL_TESTS := tests/test_support_quadratic.py tests/test_support_smooth.py tests/test_support_piecewise.py \
+	tests/test_newton.py tests/test_window_points.py tests/test_windows.py tests/test_predictors.py
+
+.PHONY: run test test-slow test-oldest coverage bench lint docs clean
 
 run: $(READY)  ## the main job: the paper's experiments, small; report in out/report.html
 	$(BIN)/likeset reproduce --quick --out out
@@ -14,6 +18,19 @@ test: $(READY) lint  ## all tests
 
 test-slow: $(READY)  ## statistical tests that take minutes
 	$(BIN)/python -m pytest -n 2 -q -m slow
+# Numba's cache does not tell kernels with checks from those without: they get a folder of their own.
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/out/checked-kernels $(BIN)/python -m pytest -n 2 -q $(KERNEL_TESTS)
+
+test-oldest:  ## the tests with the oldest versions that pyproject.toml allows, in .venv-oldest
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c tests/oldest.txt -e ".[test]"
+	NUMBA_CACHE_DIR=$(CURDIR)/out/oldest-kernels .venv-oldest/bin/python -m pytest -n 2 -q tests
+
+coverage: $(READY)  ## lines run by the tests, kernels included (uncompiled, so this takes long); out/coverage/index.html
+	$(BIN)/python -m pytest -n 2 -q --cov=likeset --cov-report= tests
+# Uncompiled, 1 / 0 and overflow are Python's errors and not inf, so a few tests fail here: what counts is which lines ran.
+	-NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -q -W ignore::RuntimeWarning --cov=likeset --cov-append \
+		--cov-report=term:skip-covered --cov-report=html:out/coverage $(KERNEL_TESTS)
 
 bench: $(READY)  ## speed and memory against CVXPY; writes out/bench/engine.json
 	$(BIN)/python -m benchmarks
@@ -22,6 +39,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
 
 docs: $(READY)  ## the pages in docs/ are plain Markdown; this runs every example in them
 	$(BIN)/python -m pytest -q docs README.md CONTRIBUTING.md
@@ -32,5 +50,5 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -30,6 +30,8 @@ def instance(cls):
         return cls(0.05)
     if issubclass(cls, errors.JournalMismatchError):
         return cls("a path", {"alpha": (0.05, 0.1)})
+    if issubclass(cls, errors.MissingPackageError):
+        return cls("matplotlib", "plots")
     return cls("what went wrong")
 
 

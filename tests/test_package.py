@@ -77,5 +77,22 @@ def test_a_source_distribution_holds_tests_data_and_docs():
 def test_requirements_are_new_enough_for_the_command_line():
     """With typer before 0.16 the command line breaks."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    minimum = {r.split(">=")[0]: r.split(">=")[1] for r in project["dependencies"]}
+    minimum = {r.split(">=")[0]: r.split(">=")[1] for r in project["optional-dependencies"]["cli"]}
     assert tuple(map(int, minimum["typer"].split("."))) >= (0, 16)
+
+
+def test_the_oldest_versions_tested_are_the_oldest_allowed():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    needed = [*project["dependencies"], *(r for name in ("plots", "cli", "kernels", "cluster") for r in extras[name])]
+    allowed = {r.split(">=")[0]: r.split(">=")[1] for r in needed}
+    lines = (ROOT / "tests" / "oldest.txt").read_text().splitlines()
+    tested = dict(line.split("==") for line in lines if not line.startswith("#"))
+    same_length = {name: (version + ".0.0").split(".")[:3] for name, version in allowed.items()}
+    assert {name: (version + ".0.0").split(".")[:3] for name, version in tested.items()} == same_length
+
+
+def test_the_version_is_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == ls.__version__
+    assert f"\nversion: {ls.__version__}\n" in (ROOT / "CITATION.cff").read_text()

@@ -23,6 +23,7 @@ from .errors import JournalError as JournalError
 from .errors import JournalInUseError as JournalInUseError
 from .errors import JournalMismatchError as JournalMismatchError
 from .errors import LikesetError as LikesetError
+from .errors import MissingPackageError as MissingPackageError
 from .errors import NotConvexError as NotConvexError
 from .errors import NumericalError as NumericalError
 from .errors import ObservationError as ObservationError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -11,12 +12,13 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import track
+from rich.progress import Progress, track
 from rich.table import Table
 
 from likeset.comparison.command import compare_command
 from likeset.errors import LikesetError
 from likeset.experiments.command import reproduce
+from likeset.extras import require
 from likeset.messages import say
 from likeset.theory.command import theory_command
 
@@ -55,6 +57,7 @@ def tour(
     Simulates counts with mean exp(x'theta), prints the interval of each coefficient as it shrinks, draws it, and saves
     the sequence so that it can be continued. Two more pictures: sets in the plane, and a band over functions.
     """
+    require("matplotlib", "sklearn")
     from likeset.tour import Step, draw, draw_band, draw_sets, walk
 
     out.mkdir(parents=True, exist_ok=True)
@@ -111,6 +114,33 @@ def check() -> None:
         say(console, f"FAILED {name}: {problem}", style="bold")
     console.print(f"{len(jobs) - len(failures)} passed, {len(failures)} failed")
     raise typer.Exit(code=1 if failures else 0)
+
+
+@app.command()
+def warmup(
+    family: Annotated[str | None, typer.Option(help="Only this family, e.g. poisson; default: all of them.")] = None,
+) -> None:
+    """Compile the kernels now, so that the first use need not wait for it: minutes for all families, once.
+
+    Runs in small what the defaults of each family run: joint sets and windows, linear models and functions. Kernels
+    that are in the cache already are only loaded.
+    """
+    from likeset.compiling import QUIET, cache_folder, compilations
+    from likeset.warmup import runs
+
+    began, before = time.perf_counter(), compilations()
+    os.environ[QUIET] = "1"  # the progress bar says it
+    jobs = list(runs(family))
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("Compiling", total=len(jobs))
+        for name, run in jobs:
+            progress.update(task, description=f"Compiling: {name}")
+            run()
+            progress.advance(task)
+    seconds, compiled = time.perf_counter() - began, compilations() - before
+    folder = cache_folder()
+    kept = f"kept in {folder}" if folder is not None else "lost: no folder for them can be written, see NUMBA_CACHE_DIR"
+    say(console, f"{compiled} kernels compiled in {seconds:.0f} s; {kept}.")
 
 
 app.command(name="compare")(compare_command)

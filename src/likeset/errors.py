@@ -86,6 +86,22 @@ class NumericalError(LikesetError, ArithmeticError):
     """An identity that validity rests on does not hold to rounding: an answer was refused, nothing was changed."""
 
 
+class MissingPackageError(LikesetError, ImportError):
+    """Something was asked for that needs a package which is not installed; likeset works without it otherwise.
+
+    Attributes: ``package``, ``extra`` (the extra of likeset that installs it).
+
+    >>> raise MissingPackageError("matplotlib", "plots")
+    Traceback (most recent call last):
+        ...
+    likeset.errors.MissingPackageError: this needs matplotlib, which is not installed: pip install "likeset[plots]".
+    """
+
+    def __init__(self, package: str, extra: str) -> None:
+        self.package, self.extra = package, extra
+        super().__init__(f'this needs {package}, which is not installed: pip install "likeset[{extra}]".')
+
+
 class FileFormatError(LikesetError):
     """A saved file is damaged, truncated, of a newer version, or not a likeset file."""
 

@@ -25,7 +25,7 @@ from likeset.archive import Archive, header_bytes, write_archive
 from likeset.arguments import file_path
 from likeset.atomic_file import replace_file
 from likeset.descriptions import MAX_PIECES, count_of, describe, piece_from
-from likeset.errors import FileFormatError, InvalidArgumentError, PieceError
+from likeset.errors import FileFormatError, InvalidArgumentError, MissingPackageError, PieceError
 from likeset.merged import MergedData
 from likeset.predictors.aggregate import started
 from likeset.rebuild import Limits, Rows, rebuilt, same_coordinates
@@ -142,7 +142,7 @@ def _blaming_the_file(archive: Archive, arguments_too: bool = True) -> Iterator[
         # What a hostile number overflows is found by the checks that follow, not by a warning.
         with np.errstate(all="ignore"):
             yield
-    except (FileFormatError, PieceError):
+    except (FileFormatError, MissingPackageError, PieceError):
         raise
     except Exception as error:
         if isinstance(error, InvalidArgumentError) and not arguments_too:

@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
 
 from likeset.arguments import one_row, real_array, real_number
 from likeset.errors import InvalidArgumentError, ShapeError
+from likeset.extras import optional_packages
 from likeset.sets import LikelihoodSet
 from likeset.support.terms import Array
+
+with optional_packages():
+    import matplotlib.pyplot as plt
+    from matplotlib.axes import Axes
 
 _FILLS = ("0.88", "0.68", "0.5")
 _EDGES = ("-", "--", ":")

@@ -44,8 +44,8 @@ class Support:
     """Answers of ``LikelihoodSet.support`` for the rows of X.
 
     values       x'theta attained at ``maximisers`` (a lower bound of the maximum)
-    maximisers   parameters in the set, in the user's coordinates; in a function space with a ``charge``, in the slightly
-                 larger set that was solved for
+    maximisers   parameters in the set, in the user's coordinates; in a function space with a ``charge``, in the
+                 slightly larger set that was solved for
     upper        certified outer bound of the maximum: what ``LikelihoodSet.upper`` returns
     """
 

@@ -25,6 +25,7 @@ from likeset.bandits.arms import index_among
 from likeset.bandits.protocols import Array
 from likeset.bandits.rewards import INCREASING, Reward, as_reward
 from likeset.errors import InvalidArgumentError, PieceError, ShapeError
+from likeset.extras import optional_packages
 from likeset.families import Bernoulli, Family, Gaussian, Laplace, LogWeibull, Poisson
 from likeset.families.base import checked_family
 from likeset.sequence import ConfidenceSequence
@@ -189,10 +190,8 @@ def paper_1d(noise: str = "gaussian", bound: float | None = None, points: int = 
     >>> paper_1d("poisson")
     <Environment paper 1-D, poisson: 64 arms, Poisson(), RKHS(RBF(length_scale=0.06), bound=4.2, domain of 64 points)>
     """
-    from sklearn.gaussian_process.kernels import RBF
-
     grid = np.linspace(0.0, 1.2, positive_integer("points", points, _MOST_POINTS, _MATRIX))
-    return _noisy("paper 1-D", lambda x: -(1.4 - 3 * x) * np.sin(18 * x), grid, RBF(0.06), bound, noise, 0.15)
+    return _noisy("paper 1-D", lambda x: -(1.4 - 3 * x) * np.sin(18 * x), grid, _bell(0.06), bound, noise, 0.15)
 
 
 def camelback(noise: str = "gaussian", bound: float | None = None, points: int = 10) -> Environment:
@@ -201,8 +200,6 @@ def camelback(noise: str = "gaussian", bound: float | None = None, points: int =
     Squared-exponential kernel of length 0.2. ``bound=None`` holds the truth; the paper's own is
     ``PAPER_BOUND_CAMELBACK``, which does not.
     """
-    from sklearn.gaussian_process.kernels import RBF
-
     side = np.linspace(-0.5, 0.5, positive_integer("points", points, 64, _MATRIX))
     grid = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1).reshape(-1, 2)
 
@@ -211,7 +208,7 @@ def camelback(noise: str = "gaussian", bound: float | None = None, points: int =
         humps = (4 - 2.1 * u**2 + u**4 / 3) * u**2 + u * v + (-4 + 4 * v**2) * v**2
         return np.asarray(-humps / 5)
 
-    return _noisy("camelback", height, grid, RBF(0.2), bound, noise, 0.10)
+    return _noisy("camelback", height, grid, _bell(0.2), bound, noise, 0.10)
 
 
 def random_function(
@@ -224,10 +221,8 @@ def random_function(
     scale: float = 0.15,
 ) -> Environment:
     """A function drawn from the RKHS ball: a random combination of sections k(c, .), scaled to 0.9 of the bound."""
-    from sklearn.gaussian_process.kernels import RBF
-
     grid = np.linspace(0.0, 1.0, 50) if domain is None else real_array("domain", domain)
-    kernel = RBF(0.15) if kernel is None else kernel
+    kernel = _bell(0.15) if kernel is None else kernel
     bound, scale = positive("bound", bound), positive("scale", scale)
     space = RKHS(kernel, bound, domain=grid)
     assert space.domain is not None
@@ -282,6 +277,13 @@ def contexts(
 
 
 # -- pieces ----------------------------------------------------------------------------------------------------------
+
+
+def _bell(length: float) -> Any:
+    """The squared-exponential kernel, scikit-learn's: a sequence with it can be saved."""
+    with optional_packages():
+        from sklearn.gaussian_process.kernels import RBF
+    return RBF(length)
 
 
 def _noisy(

@@ -16,6 +16,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from likeset.comparison.compare import compare, formatted
+from likeset.extras import require
 from likeset.families import Bernoulli, Gaussian, Laplace, Poisson, Weibull
 from likeset.families.base import Array, Family
 from likeset.messages import say
@@ -124,6 +125,7 @@ def compare_command(
 
     Example: likeset compare --family gaussian --space rkhs --rounds 100 --repeats 5
     """
+    require("matplotlib", *(("sklearn",) if space is SpaceName.rkhs else ()))
     import matplotlib
 
     matplotlib.use("Agg")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from likeset.comparison.compare import OURS, Comparisons
+from likeset.extras import optional_packages
+
+with optional_packages():
+    import matplotlib.pyplot as plt
+    from matplotlib.axes import Axes
+    from matplotlib.ticker import LogLocator, NullFormatter
 
 _GAP = 0.034  # between labels, in heights of the axes
 

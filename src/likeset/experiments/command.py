@@ -23,6 +23,7 @@ from likeset.experiments.processes import on_processes
 from likeset.experiments.running import Executor, Outcome, on_dask, run
 from likeset.experiments.store import OutputError, Store, writable_folder, write_atomically
 from likeset.experiments.tables import Table, gather
+from likeset.extras import require
 from likeset.messages import say
 
 console = Console()
@@ -60,6 +61,7 @@ def reproduce(
     with Interrupts() as interrupts:
         try:
             with interrupts.not_errors():
+                require("matplotlib", "sklearn")
                 wanted = chosen(figure)
                 store = Store(writable_folder(out) / "cells")
                 execute = on_dask(dask) if dask is not None else on_processes(jobs or os.cpu_count() or 1)

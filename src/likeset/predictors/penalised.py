@@ -19,8 +19,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from likeset.compiling import njit
 from likeset.families.base import CurveFamily
 from likeset.merged import CurveSums, MergedData, with_columns
 from likeset.spaces.base import Embedded

@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from likeset.compiling import njit
 from likeset.families.base import CurveFamily, Family
 from likeset.families.gaussian import Gaussian
 from likeset.merged import MergedData

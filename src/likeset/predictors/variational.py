@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from likeset.compiling import njit
 from likeset.predictors.posterior import FittedPosterior
 from likeset.support.newton import cholesky_shifted, solve_lower, solve_lower_transposed
 from likeset.support.terms import Array, IntArray, PointTerms

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from likeset.errors import FileFormatError
+from likeset.extras import optional_packages
 
 _MODULE = "sklearn.gaussian_process.kernels"
 
@@ -31,7 +32,8 @@ def kernel_settings(kernel: Any) -> dict[str, Any] | None:
 
 def kernel_from_settings(settings: dict[str, Any]) -> Any:
     """The kernel that ``kernel_settings`` described."""
-    from sklearn.gaussian_process import kernels
+    with optional_packages():
+        from sklearn.gaussian_process import kernels
 
     cls = getattr(kernels, str(settings["type"]), None)
     if not (isinstance(cls, type) and issubclass(cls, kernels.Kernel)):

@@ -7,9 +7,9 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from likeset.arguments import LARGEST, positive, positive_integer, rows
+from likeset.compiling import njit
 from likeset.errors import InvalidArgumentError
 from likeset.spaces.base import Array
 

@@ -21,8 +21,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from likeset.compiling import njit
 from likeset.support.rays import SLIVER
 from likeset.support.terms import Array
 

@@ -23,8 +23,8 @@ from __future__ import annotations
 from math import exp, inf, log, sqrt
 
 import numpy as np
-from numba import njit
 
+from likeset.compiling import njit
 from likeset.support.terms import Array, Curve, CurveTerms, PointTerms, Terms
 
 

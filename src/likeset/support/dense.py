@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from likeset.compiling import njit
 from likeset.support.terms import Array, IntArray
 
 # Re-association lets the compiler vectorise sums; infinities and NaN keep their meaning. With NumPy's error

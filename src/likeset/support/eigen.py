@@ -10,8 +10,8 @@ from __future__ import annotations
 from math import copysign, sqrt
 
 import numpy as np
-from numba import njit
 
+from likeset.compiling import njit
 from likeset.support.pencil import EPS, REORDER
 from likeset.support.terms import Array
 

@@ -22,8 +22,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from likeset.compiling import njit
 from likeset.support.terms import Array
 
 LOGIT_LIMIT = 36.0  # beyond, one of the two constraints is weightless in double precision

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from likeset.compiling import njit
 from likeset.support.terms import Array
 
 BoolArray = NDArray[np.bool_]

@@ -15,8 +15,8 @@ point has a valid certificate.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from likeset.compiling import njit
 from likeset.support.terms import Array
 
 NEGLIGIBLE = 1e-2

@@ -23,8 +23,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
+from likeset.compiling import njit
 from likeset.support.curves import term_all, term_all_from
 from likeset.support.terms import Array, CallableTerms, CurveTerms
 

@@ -35,8 +35,8 @@ from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from likeset.compiling import njit
 from likeset.support.terms import Array
 
 EPS = float(np.finfo(np.float64).eps)

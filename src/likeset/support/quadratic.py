@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from math import inf, sqrt
 
 import numpy as np
-from numba import njit
 
+from likeset.compiling import njit
 from likeset.support.eigen import eigen
 from likeset.support.pencil import EPS, MAX_STEPS, REORDER, ROUNDING, Cut, maximise, outer_bounds
 from likeset.support.terms import Array, CurveTerms, LevelSet, Solution

@@ -20,8 +20,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from likeset.compiling import njit
 from likeset.support.curves import EXPONENTIAL, QUADRATIC, curve_first, curve_remainder, curve_second
 from likeset.support.elementwise import exp_parts, log_parts
 from likeset.support.terms import Array, CallableTerms

@@ -24,8 +24,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from likeset.compiling import njit
 from likeset.support.lanes import LANES, BoolArray, backward_lanes, dot_lanes, factor_lanes, forward_lanes
 from likeset.support.rays import centred_terms, directional
 from likeset.support.terms import Array

@@ -22,8 +22,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from likeset.compiling import njit
 from likeset.support.certificate import certificate
 from likeset.support.dense import compiled, dot
 from likeset.support.leading import NEGLIGIBLE

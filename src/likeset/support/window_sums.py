@@ -21,8 +21,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from likeset.compiling import njit
 from likeset.support.curves import QUADRATIC
 from likeset.support.rays import (
     MAX_TRIALS,

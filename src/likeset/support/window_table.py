@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from likeset.compiling import njit
 from likeset.support.terms import Array, IntArray, WindowTable
 
 

@@ -12,6 +12,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from likeset.errors import InvalidArgumentError
+from likeset.extras import require
 from likeset.messages import say
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def theory_command(
 
     Example: likeset theory --repeats 200 --out out/theory
     """
+    require("matplotlib")
     from likeset.theory.looseness import runs_of, study
 
     if quick:

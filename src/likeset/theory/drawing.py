@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
 
+from likeset.extras import optional_packages
 from likeset.theory.looseness import Line, Looseness
 from likeset.theory.trial import MODELS
+
+with optional_packages():
+    import matplotlib
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullFormatter
 
 _RC: Any = {"font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "likeset"}
 _PANELS = {

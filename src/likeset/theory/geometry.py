@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from likeset.arguments import one_row, positive, real_array, rows
+from likeset.compiling import njit
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families.base import Array, CurveFamily, Family, curve_derivatives
 from likeset.support.curves import curve_remainder

@@ -1,0 +1,142 @@
+"""Compiled kernels: ``numba.njit``, with a cache on disk where one can be had, and a word where compiling takes long.
+
+Every kernel of the package is made by :func:`njit` of this file. Machine code is kept beside the sources, in the
+user's cache folder, or where ``NUMBA_CACHE_DIR`` says. If none of them can be written (a read-only container, no home
+folder, a full disk), kernels work all the same and are compiled again in every process.
+
+Once a process has been compiling for a second in all, one line on standard error says so; loading from the cache is not
+compiling. ``LIKESET_QUIET=1`` silences it, ``likeset warmup`` makes it unnecessary.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from threading import Timer
+from typing import Any, TypeVar
+
+import numba
+from numba.core import event
+
+QUIET = "LIKESET_QUIET"
+PATIENCE = 1.0  # seconds of compiling before it is announced
+_AGAIN = "no folder for them can be written, so every process compiles again; NUMBA_CACHE_DIR may name one that can"
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_folders: set[str] = set()
+
+
+def njit(**options: Any) -> Callable[[Function], Function]:
+    """``numba.njit(**options)``; without a folder that can be written ``cache=True`` means ``cache=False``.
+
+    >>> @njit(cache=False)
+    ... def twice(x):
+    ...     return x + x
+    >>> twice(1.5)
+    3.0
+    """
+
+    def compiled(function: Function) -> Function:
+        try:
+            kernel = numba.njit(**options)(function)
+        except RuntimeError as error:
+            if "no locator available" not in str(error):
+                raise
+            _announcer.uncached = True
+            return numba.njit(**{**options, "cache": False})(function)
+        if options.get("cache") and hasattr(kernel, "stats"):  # not if NUMBA_DISABLE_JIT is set
+            _folders.add(kernel.stats.cache_path)
+            _save_if_possible(kernel)
+        return kernel
+
+    return compiled
+
+
+def cache_folder() -> Path | None:
+    """The folder below which the kernels loaded so far are kept; None if they cannot be kept."""
+    return None if _announcer.uncached or not _folders else Path(os.path.commonpath(_folders))
+
+
+def compilations() -> int:
+    """How many kernels this process has compiled so far; those loaded from the cache do not count."""
+    return _announcer.compiled
+
+
+def say(text: str) -> None:
+    """One line on standard error, unless ``LIKESET_QUIET`` is set or there is no standard error."""
+    if not os.environ.get(QUIET) and sys.stderr is not None:
+        with suppress(OSError, ValueError):  # closed: nobody to tell
+            print(f"likeset: {text}", file=sys.stderr, flush=True)
+
+
+class _Announcer(event.Listener):
+    """Hears of each compilation, not of loads from the cache; numba compiles one function at a time, under a lock."""
+
+    def __init__(self) -> None:
+        self.uncached = False
+        self.compiled = 0
+        self._said = False
+        self._depth = 0  # compiling a function compiles those it calls
+        self._spent = 0.0
+        self._since = 0.0
+        self._timer: Timer | None = None
+
+    def on_start(self, event: Any) -> None:
+        """Numba begins to compile a function."""
+        if not _is_ours(event):
+            return
+        self.compiled += 1
+        self._depth += 1
+        if self._depth == 1 and not self._said and not os.environ.get(QUIET):
+            self._since = time.monotonic()
+            self._timer = Timer(max(PATIENCE - self._spent, 0.0), self._announce)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def on_end(self, event: Any) -> None:
+        """Numba has compiled a function, or failed to."""
+        if not _is_ours(event):
+            return
+        self._depth -= 1
+        if self._depth == 0 and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._spent += time.monotonic() - self._since
+
+    def _announce(self) -> None:
+        self._said = True
+        if self.uncached:
+            say(f"compiling kernels, up to a minute; {_AGAIN}.")
+        else:
+            say(f"compiling kernels, once, up to a minute; kept in {cache_folder()}.")
+
+    def lost(self) -> None:
+        """Compiled code could not be kept, although its folder seemed writable."""
+        if not self.uncached:
+            self.uncached = True
+            say(f"compiled kernels could not be kept: {_AGAIN}.")
+
+
+def _is_ours(event: Any) -> bool:
+    return str(event.data["dispatcher"].py_func.__module__).startswith("likeset.")
+
+
+def _save_if_possible(kernel: Any) -> None:
+    """Make a full disk cost the saved copy, not the call: the kernel is compiled when numba goes to save it."""
+    save = kernel._cache.save_overload
+
+    def save_overload(signature: Any, compiled: Any) -> None:
+        try:
+            save(signature, compiled)
+        except OSError:
+            _announcer.lost()
+
+    kernel._cache.save_overload = save_overload
+
+
+_announcer = _Announcer()
+event.register("numba:compile", _announcer)  # type: ignore[no-untyped-call]

@@ -1,0 +1,187 @@
+"""First use: compiling says so, once; without a writable cache kernels work; ``likeset warmup`` fills the cache."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+import likeset
+from likeset import compiling
+from likeset.cli import app, main
+
+PACKAGE = Path(likeset.__file__).parent
+NOWHERE = "/dev/null/no-folder-can-be-made-here"
+COMPILE_SLOWLY = """
+import time
+import numba
+import likeset.compiling as compiling
+compiling.PATIENCE = {patience}
+
+@numba.extending.overload_method(numba.types.Float, "take_a_while")
+def take_a_while(x):
+    time.sleep(0.6)          # while compiling, not while running
+    return lambda x: 2.0 * x
+
+def function(x):
+    return x.take_a_while()
+function.__module__ = {module!r}
+for _ in range(2):           # the same again, as another function
+    assert compiling.njit(cache=False)(function)(1.5) == 3.0
+"""
+KERNEL = """
+import numpy as np
+import likeset.compiling as compiling
+import likeset.special as special
+print(float(special._log_gamma(np.array([3.0]))[0]))
+print(compiling.compilations(), compiling.cache_folder())
+"""
+WARMUP = "import sys; sys.argv[1:] = ['warmup', '--family', 'poisson']; from likeset.__main__ import main; main()"
+POISSON = """
+import likeset as ls
+seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(dim=2, bound=2.0))
+seq.update([1.0, 0.0], 3)
+seq.update([[0.0, 1.0]] * 20, [0, 1, 0, 0, 2] * 4)
+print(float(seq.set.upper([[0.0, 1.0]])[0]))
+from likeset.compiling import compilations
+print(compilations())
+"""
+
+
+def python(program, quiet=False, **changes):
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), **changes}
+    environment.pop("LIKESET_QUIET", None)
+    if quiet:
+        environment["LIKESET_QUIET"] = "1"
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+
+
+@pytest.fixture(scope="module")
+def without_cache(tmp_path_factory):
+    """An environment in which none of numba's places for a cache can be written.
+
+    Nothing of numba is replaced. A copy of the package has a *file* where each __pycache__ folder would be, and the
+    user's cache folder and NUMBA_CACHE_DIR lie below a file. Permissions are not what is tested: they do not bind an
+    administrator, who may run these tests; numba handles both alike, as an OSError.
+    """
+    folder = tmp_path_factory.mktemp("installed")
+    shutil.copytree(PACKAGE, folder / "likeset", ignore=shutil.ignore_patterns("__pycache__"))
+    for below in [folder / "likeset", *(p for p in (folder / "likeset").rglob("*") if p.is_dir())]:
+        (below / "__pycache__").touch()
+    return {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": NOWHERE, "XDG_CACHE_HOME": NOWHERE, "HOME": NOWHERE}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the user's cache folder is set as on Linux")
+def test_kernels_work_without_a_writable_cache(without_cache):
+    for _ in range(2):
+        done = python(KERNEL, **without_cache)
+        assert done.returncode == 0, done.stderr
+        value, report = done.stdout.splitlines()
+        assert float(value) == pytest.approx(0.6931471805599453)
+        compiled, folder = report.split()
+        assert int(compiled) > 0 and folder == "None"  # compiled in the second process again
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the user's cache folder is set as on Linux")
+@pytest.mark.slow
+def test_a_sequence_works_without_a_writable_cache_and_says_once_that_it_compiles_again(without_cache):
+    done = python(POISSON, **without_cache)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout.split()[0]) == pytest.approx(float(python(POISSON).stdout.split()[0]))
+    (line,) = done.stderr.splitlines()
+    assert "every process compiles again" in line and "NUMBA_CACHE_DIR" in line
+
+
+def test_a_full_disk_costs_the_cache_and_not_the_call(tmp_path):
+    full = """
+import errno
+import likeset.compiling as compiling
+from numba.core.caching import IndexDataCacheFile
+
+def full(*ignored):
+    raise OSError(errno.ENOSPC, "No space left on device")
+IndexDataCacheFile.save = full
+"""
+    done = python(full + KERNEL, NUMBA_CACHE_DIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0].startswith("0.693") and done.stdout.split()[-1] == "None"
+    (line,) = done.stderr.splitlines()
+    assert "could not be kept" in line
+
+
+def test_kernels_come_from_the_cache_in_silence(tmp_path):
+    first, second = (python(KERNEL, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
+    assert int(first.stdout.split()[1]) > 0
+    assert second.stdout.split()[1:] == ["0", str(next(tmp_path.iterdir()))]
+    assert second.stderr == ""
+
+
+def test_compiling_is_announced_once_after_a_while_of_it():
+    done = python(COMPILE_SLOWLY.format(patience=0.3, module="likeset.example"))
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("likeset: compiling kernels")
+
+
+def test_short_compilations_add_up(monkeypatch):
+    delays = []
+
+    class Recorded(threading.Timer):
+        def start(self):
+            delays.append(self.interval)
+
+    monkeypatch.delenv("LIKESET_QUIET", raising=False)
+    monkeypatch.setattr(compiling, "Timer", Recorded)
+    announcer = compiling._Announcer()
+    event = SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=compiling.njit)})
+    for _ in range(2):
+        announcer.on_start(event)
+        announcer.on_start(event)  # a function called by the first
+        time.sleep(0.05)
+        announcer.on_end(event)
+        announcer.on_end(event)
+    assert delays[0] == compiling.PATIENCE
+    assert len(delays) == 2 and delays[1] <= compiling.PATIENCE - 0.05
+
+
+@pytest.mark.parametrize(
+    ("patience", "module", "quiet"),
+    [(60.0, "likeset.example", False), (0.3, "likeset.example", True), (0.3, "somebody.elses", False)],
+    ids=["quick", "LIKESET_QUIET", "not ours"],
+)
+def test_compiling_is_silent(patience, module, quiet):
+    done = python(COMPILE_SLOWLY.format(patience=patience, module=module), quiet=quiet)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_warmup_names_the_families_it_knows(capfd, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["likeset", "warmup", "--family", "cauchy"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert "poisson" in capfd.readouterr().err
+
+
+def test_warmup_says_how_long_it_took_and_where_the_cache_is(monkeypatch):
+    monkeypatch.setenv("LIKESET_QUIET", "1")
+    done = CliRunner().invoke(app, ["warmup", "--family", "bernoulli"])
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "kernels compiled in" in said and "likeset" in said.partition("kept in")[2]
+
+
+@pytest.mark.slow
+def test_after_warmup_the_first_use_compiles_nothing(tmp_path):
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    warm = python(WARMUP, **cache)
+    assert warm.returncode == 0 and warm.stderr == "", warm.stderr
+    done = python(POISSON, **cache)
+    assert done.stdout.split()[1] == "0" and done.stderr == ""
