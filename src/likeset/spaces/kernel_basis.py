@@ -48,7 +48,7 @@ NUGGET = 2.5e-14
 SURE = 0.75  # share of the nugget that rounding leaves intact
 LONG = 300.0  # |a_x| beyond which a point joins: what rounding does to the others grows with it
 _ROW_ERROR = 64 * EPS  # of an entry of L L', relative to the diagonal
-_INDEFINITE = 1e-8  # a joint_x that is negative by more than this share of k(x, x) is no rounding error
+_INDEFINITE = 1e-11  # below minus this, joint_x is no rounding error: the kernel is wrong, or its values are
 
 
 def nuggets(count: int) -> Array:
