@@ -24,7 +24,8 @@ test-slow: $(READY)  ## statistical tests that take minutes
 test-oldest:  ## the tests with the oldest versions that pyproject.toml allows, in .venv-oldest
 	$(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c tests/oldest.txt -e ".[test]"
-	NUMBA_CACHE_DIR=$(CURDIR)/out/oldest-kernels .venv-oldest/bin/python -m pytest -n 2 -q tests
+# Old packages warn about new ones that they use: here warnings are no errors.
+	NUMBA_CACHE_DIR=$(CURDIR)/out/oldest-kernels .venv-oldest/bin/python -m pytest -n 2 -q -W default tests
 
 coverage: $(READY)  ## lines run by the tests, kernels included (uncompiled, so this takes long); out/coverage/index.html
 	$(BIN)/python -m pytest -n 2 -q --cov=likeset --cov-report= tests
