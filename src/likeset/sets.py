@@ -165,6 +165,10 @@ class LikelihoodSet:
         """
         first, first_outside = self._directions(X)
         second, second_outside = self._directions(Y)
+        if len(first) != len(second) and 1 not in (len(first), len(second)):
+            raise ShapeError(
+                "Y", Y, f"has {len(second)} rows", f"pass one for each of the {len(first)} rows of X, or one"
+            )
         # What is tiny is judged for each covariate on its own: it stays apart from what is solved for.
         first_leaving, first_spill = self._split(first, first_outside)
         second_leaving, second_spill = self._split(second, second_outside)

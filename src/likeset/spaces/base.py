@@ -17,7 +17,7 @@ from likeset.errors import InvalidArgumentError
 
 Array = NDArray[np.float64]
 
-IN_SPAN = 2e-6
+IN_SPAN = 2.5e-6
 """Share of a covariate's length outside the span up to which it is bounded (times |theta|) rather than solved for."""
 
 

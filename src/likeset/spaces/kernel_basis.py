@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from likeset.spaces.rkhs import RKHS
 
 EPS = float(np.finfo(np.float64).eps)
-RANK_TOLERANCE = 1e-12
+RANK_TOLERANCE = 1.5e-12
 NUGGET = 2.5e-14
 SURE = 0.75  # share of the nugget that rounding leaves intact
 LONG = 300.0  # |a_x| beyond which a point joins: what rounding does to the others grows with it
