@@ -13,8 +13,10 @@ KERNEL_TESTS := tests/test_support_quadratic.py tests/test_support_smooth.py tes
 run: $(READY)  ## the main job: the paper's experiments, small; report in out/report.html
 	$(BIN)/likeset reproduce --quick --out out
 
-test: $(READY) lint  ## all tests
-	$(BIN)/python -m pytest -n 2 -q
+test: $(READY)  ## linters and all tests, side by side
+	@$(MAKE) --no-print-directory lint & linters=$$!; \
+	$(BIN)/python -m pytest -n 2 -q; tests=$$?; \
+	wait $$linters && exit $$tests
 
 test-slow: $(READY)  ## statistical tests that take minutes
 	$(BIN)/python -m pytest -n 2 -q -m slow

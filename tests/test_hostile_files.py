@@ -200,7 +200,7 @@ WRONG += ({"type": "Aggregate", "members": []}, {"own": "Mine"}, {"type": ["Pois
 
 @pytest.mark.parametrize(
     "name",
-    ["linear-masks", "linear-Binomial-Mixture", *(pytest.param(n, marks=pytest.mark.slow) for n in EVERY)],
+    ["linear-Binomial-Mixture", *(pytest.param(n, marks=pytest.mark.slow) for n in EVERY)],
 )
 def test_wrong_settings(name, files, tmp_path):
     members = members_of(files(name))
@@ -290,6 +290,7 @@ def with_header(members, **changes):
     return members | {"header.json": json.dumps(json.loads(members["header.json"]) | changes).encode()}
 
 
+@pytest.mark.slow
 def test_bombs(files, tmp_path):
     """Small files that would take very much memory, minutes or the stack."""
     name = "linear-Poisson-Mixture"

@@ -187,7 +187,7 @@ def test_workers_have_one_thread_each(tmp_path, monkeypatch):
 # -- killed parents --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_workers_do_not_outlive_a_killed_parent(tmp_path, number):
     process = started([*LONG, "--jobs", "2", "--out", tmp_path])
     wait_for(lambda: finished_cells(tmp_path) >= 1)
@@ -229,9 +229,7 @@ def interrupt_at(delay, folder, jobs):
 DELAYS = [random.Random(11).uniform(0, 3) for _ in range(12)]
 
 
-@pytest.mark.parametrize(
-    "number", [*range(4), *(pytest.param(k, marks=pytest.mark.slow) for k in range(4, len(DELAYS)))]
-)
+@pytest.mark.parametrize("number", [0, 1, *(pytest.param(k, marks=pytest.mark.slow) for k in range(2, len(DELAYS)))])
 def test_ctrl_c_at_random_moments(tmp_path, number):
     interrupt_at(DELAYS[number], tmp_path / "a [b]", jobs=1 + number % 2)
 
@@ -242,7 +240,7 @@ def test_ctrl_c_at_more_random_moments(tmp_path, number):
     interrupt_at(random.Random(100 + number).uniform(0, 6), tmp_path / "out", jobs=1 + number % 2)
 
 
-@pytest.mark.parametrize("wait", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("wait", [0.1, *(pytest.param(t, marks=pytest.mark.slow) for t in (0.0, 0.3))])
 def test_ctrl_c_while_the_pictures_are_drawn(finished, tmp_path, wait):
     folder = tmp_path / "copy"
     shutil.copytree(finished, folder)
@@ -323,7 +321,7 @@ def test_leaving_early_stops_the_workers(tmp_path):
 # -- full disks ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("limit", [1_000, 12_000, pytest.param(60_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("limit", [12_000, *(pytest.param(n, marks=pytest.mark.slow) for n in (1_000, 60_000))])
 def test_a_full_disk_is_one_line_and_keeps_what_is_finished(finished, tmp_path, limit):
     """Files of more than ``limit`` bytes cannot be written: no cell, some cells, or cells but no pictures."""
     folder = tmp_path / "a [b] 'c'"
@@ -371,7 +369,9 @@ def test_an_unusable_folder_is_one_line_in_every_command(tmp_path, monkeypatch, 
 # -- odd names -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ODD_NAMES, ids=ascii)
+@pytest.mark.parametrize(
+    "name", [ODD_NAMES[0], *(pytest.param(n, marks=pytest.mark.slow) for n in ODD_NAMES[1:])], ids=ascii
+)
 def test_odd_names_are_printed_as_they_are(finished, tmp_path, name):
     folder = tmp_path / name
     shutil.copytree(finished, folder)

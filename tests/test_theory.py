@@ -273,7 +273,9 @@ def exceeds_theorem_3(family, x, y, w, theta, s, regret, nu, bound):
     return theory.largest_divergence(s, theory.LogPartition(family, x, w, nu=nu), theta, starts=6) > radius
 
 
-@pytest.mark.parametrize("family", [ls.Gaussian(0.5), ls.Poisson(), ls.Bernoulli()], ids=repr)
+@pytest.mark.parametrize(
+    "family", [ls.Gaussian(0.5), pytest.param(ls.Poisson(), marks=pytest.mark.slow), ls.Bernoulli()], ids=repr
+)
 def test_online_bounds_hold_as_often_as_promised(family):
     runs, rounds, bound, lam = 100, 30, 1.0, 1.0
     rng = np.random.default_rng(13)
