@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likeset._typing import Array
 from likeset.arguments import choice as one_of
 from likeset.arguments import file_path, flag, generator, positive_integer, writing
 from likeset.bandits.arms import Arms
-from likeset.bandits.protocols import Array
 from likeset.errors import EmptySetError, InvalidArgumentError
 
 

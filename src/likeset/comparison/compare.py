@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import choice, file_path, positive_integer, real_array, seed_number, writing
 from likeset.comparison.base import check_model
 from likeset.comparison.likelihood import height
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import Array, Family
+from likeset.families.base import Family
 from likeset.predictors.ftrl import FTRL
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet
