@@ -63,24 +63,22 @@ class AveragedSet:
     @cached_property
     def prepared(self) -> Any:
         first, second = self.first, self.second
-        X = np.vstack([first._coordinates, second._coordinates])
+        X = np.vstack([first._evidence.groups.coordinates, second._evidence.groups.coordinates])
         terms = CurveTerms(
             Curve.QUADRATIC,
-            np.concatenate([first._terms.a, second._terms.a]),
-            np.concatenate([first._terms.s, second._terms.s]),
-            np.concatenate([first._terms.origins, second._terms.origins]),
+            np.concatenate([first._evidence.terms.a, second._evidence.terms.a]),
+            np.concatenate([first._evidence.terms.s, second._evidence.terms.s]),
+            np.concatenate([first._evidence.terms.origins, second._evidence.terms.origins]),
         )
-        table, K = first._windows, len(first._gains)
+        table, K = first._evidence.audible, len(first._evidence.gains)
         windows = WindowTable(
-            np.append(table.starts, table.starts[-1] + len(second._gains)),
+            np.append(table.starts, table.starts[-1] + len(second._evidence.gains)),
             np.concatenate([table.members, np.arange(K, len(X))]),
             np.append(table.log_shares + math.log1p(-self.share), math.log(self.share)),
         )
-        gains = np.concatenate([first._gains, second._gains])
+        gains = np.concatenate([first._evidence.gains, second._evidence.gains])
         padded = np.column_stack([X, np.zeros(len(X))])  # one more coordinate, for what sticks out of the span
-        return _solver.prepare_windows(
-            WindowedSet(padded, terms, gains, windows, -math.log(first.alpha), first.space.bound)
-        )
+        return _solver.prepare(WindowedSet(padded, terms, gains, windows, -math.log(first.alpha), first.space.bound))
 
     def directions(self, X: Any) -> Any:
         return np.column_stack(self.first._basis.coordinates(self.first.space.covariates(X, "X")))

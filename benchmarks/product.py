@@ -43,9 +43,9 @@ class Evidence:
     """log of the averaged ratios, and its gradient, in coordinates with one more for directions outside the span."""
 
     def __init__(self, s: Any, blocks: Any, share: float, weight: float) -> None:
-        self.X = np.column_stack([s._coordinates, np.zeros(len(s._coordinates))])
-        self.terms, self.gains = s._terms, s._gains
-        table, count = s._windows, len(s._gains)
+        self.X = np.column_stack([s._evidence.groups.coordinates, np.zeros(len(s._evidence.groups.coordinates))])
+        self.terms, self.gains = s._evidence.terms, s._evidence.gains
+        table, count = s._evidence.audible, len(s._evidence.gains)
         self.windows = np.zeros((len(table.log_shares), count))
         self.windows[table.owners, table.members] = 1.0
         self.log_shares = table.log_shares
@@ -100,7 +100,7 @@ def play(case: str, setting: tuple[float, float, int], seed: int, rounds: int) -
             blocks = np.zeros((block_of[-1] + 1, len(played)))
             blocks[block_of[played], np.arange(len(played))] = 1.0
             evidence = Evidence(s, blocks[blocks.any(axis=1)], share, weight)
-            centre = np.append(s._prepared.centre, 0.0)
+            centre = np.append(s._kernel.centre, 0.0)
         fresh = np.zeros(n, dtype=bool)
         while not fresh[i := int(np.argmax(ceilings))]:
             fresh[i] = True

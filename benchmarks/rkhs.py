@@ -86,7 +86,9 @@ def one_round(name: str, repeats: int) -> dict[str, Any]:
     ledger = copies[0].ledger
     first = np.unique(ledger.covariate.rows, return_index=True)[1]
     seen = features[space.places(ledger.x.rows[first])]
-    rival = CvxpySupport(LevelSet(seen, s._terms, s._level, BOUND), tight=False)
+    rival = CvxpySupport(
+        LevelSet(seen, s._evidence.terms, (s._evidence.threshold - s._evidence.gains.sum()), BOUND), tight=False
+    )
     rival.compile()
     theirs = seconds(lambda: rival.solve(features))
     return {

@@ -99,7 +99,7 @@ def fingerprint(sequence):
     state["windows"] = {} if running.membership is None else running.membership.state()
     for role in ("forecaster", "weigher"):
         state[role] = _plain(getattr(running, role))
-    state["set"] = {"gains": sequence.set._gains, "n": np.array(sequence.n_observations)}
+    state["set"] = {"gains": sequence.set._evidence.gains, "n": np.array(sequence.n_observations)}
     return pickle.dumps({k: {n: _bytes(v) for n, v in group.items()} for k, group in state.items()})
 
 

@@ -26,8 +26,12 @@ LINEAR_ARMS = np.random.default_rng(7).normal(size=(12, 3))
 
 def windowed_set(s, extra: bool = False) -> WindowedSet:
     """The optimisation problem behind a set, for other solvers; ``extra`` adds a coordinate outside the span."""
-    X = np.column_stack([s._coordinates, np.zeros(len(s._coordinates))]) if extra else s._coordinates
-    return WindowedSet(X, s._terms, s._gains, s._windows, -np.log(s.alpha), s.space.bound)
+    X = (
+        np.column_stack([s._evidence.groups.coordinates, np.zeros(len(s._evidence.groups.coordinates))])
+        if extra
+        else s._evidence.groups.coordinates
+    )
+    return WindowedSet(X, s._evidence.terms, s._evidence.gains, s._evidence.audible, -np.log(s.alpha), s.space.bound)
 
 
 def observed(family, space, points, n=40, seed=0, alpha=0.1, windows=None, spread=1.0):
@@ -149,7 +153,7 @@ def test_upper_bounds_are_outer_and_attained(family, seed):
     # Any point of the set, found without the solver, lies below the bound.
     target, rng = windowed_set(s), np.random.default_rng(seed)
     inside, _ = s._basis.coordinates(GRID[:, None])
-    centre = s._prepared.centre
+    centre = s._kernel.centre
     for ray in rng.normal(size=(30, len(centre))):
         low, high = 0.0, 2 * space.bound / np.linalg.norm(ray)
         for _ in range(60):
@@ -169,7 +173,7 @@ def test_every_choice_of_weights_gives_an_outer_bound(family):
     exact = s.support(GRID[::6]).values
     for _ in range(5):
         voices = rng.dirichlet(np.full(len(target.windows.log_shares), 0.3))
-        bound = _solver.prepare(voice_dual.weighted_set(target, voices)).solve(A).upper
+        bound = _solver.prepare_joint(voice_dual.weighted_set(target, voices)).solve(A).upper
         assert (bound >= exact - 1e-9 * np.abs(exact)).all()
 
 
@@ -177,7 +181,7 @@ def test_the_two_solvers_agree():
     space, points, windows = spaces()["function"]
     s = observed(ls.Poisson(), space, points, windows=windows)[0].set
     A = np.column_stack(s._basis.coordinates(GRID[::4, None]))
-    dual = voice_dual.prepare(windowed_set(s, extra=True), _solver.prepare).solve(A)
+    dual = voice_dual.prepare(windowed_set(s, extra=True), _solver.prepare_joint).solve(A)
     newton = s.support(GRID[::4])
     assert (dual.upper >= newton.values - 1e-7).all()
     np.testing.assert_allclose(dual.upper, newton.upper, atol=2e-2)
@@ -200,7 +204,7 @@ def test_the_mixture_lies_in_every_single_windows_set():
     space, points, windows = spaces()["function"]
     sequence, _ = observed(ls.Gaussian(0.2), space, points, windows=windows)
     s = sequence.set
-    table, count = s._windows, len(s._gains)
+    table, count = s._evidence.audible, len(s._evidence.gains)
     for k in range(len(table.log_shares)):
         weights = np.zeros(count)
         weights[table.members[table.starts[k] : table.starts[k + 1]]] = 1.0
@@ -283,7 +287,7 @@ def test_log_ratio_and_contains():
     sequence, z = observed(ls.Bernoulli(), space, points, windows=windows)
     s = sequence.set
     by_covariate = s.log_ratio_by_covariate(z)[0]
-    table = s._windows
+    table = s._evidence.audible
     sums = [by_covariate[table.members[i:j]].sum() for i, j in zip(table.starts, table.starts[1:], strict=False)]
     assert s.log_ratio(z) == pytest.approx(logsumexp(table.log_shares + np.array(sums)))
     assert s.contains(z) == (s.log_ratio(z) <= np.log(10))
@@ -292,7 +296,7 @@ def test_log_ratio_and_contains():
 def test_shares_add_up_and_equal_windows_merge():
     space, points, windows = spaces()["linear"]
     sequence, _ = observed(ls.Gaussian(0.3), space, points, n=6, windows=windows)
-    table = sequence.set._windows
+    table = sequence.set._evidence.audible
     assert np.exp(table.log_shares).sum() == pytest.approx(1.0)
     rows = {tuple(table.members[i:j]) for i, j in zip(table.starts, table.starts[1:], strict=False)}
     assert len(rows) == len(table.log_shares)

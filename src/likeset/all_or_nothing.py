@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from likeset.evidence.own_pieces import Running
     from likeset.persistence.durable import DurableRecord
     from likeset.sets import LikelihoodSet
-    from likeset.voices.windows import AnyWindows
+    from likeset.voices.base import Voices
 
 _NOT_COPIED = ("_lock", "_durable")
 
@@ -30,7 +30,7 @@ class AllOrNothing:
 
     _running: Running
     _set: LikelihoodSet | None
-    windows: AnyWindows | None
+    voices: Voices | None
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -70,7 +70,7 @@ class AllOrNothing:
         self.__dict__.update(state)
         self._lock, self._durable = threading.RLock(), None
 
-    def _all_or_nothing(self, change: Callable[[Undo], None], new_windows: bool = False) -> None:
+    def _all_or_nothing(self, change: Callable[[Undo], None], new_voices: bool = False) -> None:
         """Make a change that keeps in ``undo`` whatever it overwrites; take it back unless it gets through."""
         durable = self._durable
         undo = Undo(None if durable is None else durable.journal.extent())
@@ -78,7 +78,7 @@ class AllOrNothing:
         try:
             change(undo)
             if durable is not None and undo.extent is not None:
-                durable.write(undo.extent, self, new_windows)
+                durable.write(undo.extent, self, new_voices)
             self._pending = None  # from here on the change counts
         except BaseException:  # an interrupt, too
             self._roll_back()

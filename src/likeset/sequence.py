@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from math import log
 from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
 
+from likeset._solver.problem import WindowTable
 from likeset._typing import Array
 from likeset.all_or_nothing import AllOrNothing
 from likeset.arguments import error_level, has_shape
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError, PieceError, ShapeError
+from likeset.evidence.evidence import Evidence
 from likeset.evidence.ledger import Ledger
 from likeset.evidence.own_pieces import OwnPieces, Running, is_built_in
 from likeset.evidence.scoring import Scoring
 from likeset.families.base import Family
 from likeset.predictors import Forecast, Forecaster, Mixture, Predictor
 from likeset.predictors.aggregate import started
-from likeset.predictors.base import is_piece
+from likeset.predictors.base import Gauge, is_piece
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Space
 from likeset.undo import Undo
 from likeset.voices.automatic import automatic_windows
-from likeset.voices.windows import WINDOWS, AnyWindows
+from likeset.voices.base import Voices
 from likeset.weights import Unweighted, Weigher, Weighting
 
 
@@ -43,9 +46,10 @@ class ConfidenceSequence(AllOrNothing):
     predictor  supplies q_s; ``None`` is the hyper-mixture :class:`~likeset.Mixture`, the tightest provable choice here;
                any object with ``forecast(phi)`` and ``observe(phi, y)`` will do
     weighting  supplies w_s in [0, 1]; ``None`` is w = 1
-    windows    windows of covariates whose ratios are averaged, see :class:`~likeset.Windows`; ``None`` is one joint set
-               of all data; ``"auto"`` is ``Windows.covering(space)`` for function spaces with a finite domain, where it
-               is much the tightest, and otherwise the joint set, until :meth:`expect` says what will be asked
+    voices     ratios that are averaged, each of which hears a part of the data, such as :class:`~likeset.Windows`;
+               ``None`` is one joint set of all data; ``"auto"`` is what was measured to be tightest
+               (:mod:`~likeset.voices.automatic`); :meth:`expect` may say more about what will be asked
+    windows    another name for ``voices``
 
     A sequence made this way lives in memory; :meth:`open` makes one that lives on disk.
 
@@ -68,7 +72,9 @@ class ConfidenceSequence(AllOrNothing):
         alpha: float = 0.05,
         predictor: Predictor | Forecaster | None = None,
         weighting: Weighting | Weigher | None = None,
-        windows: AnyWindows | Literal["auto"] | None = "auto",
+        voices: Voices | Literal["auto"] | None = "auto",
+        *,
+        windows: Voices | Literal["auto"] | None = "auto",
     ) -> None:
         if isinstance(family, type) or not isinstance(family, Family):
             raise InvalidArgumentError("family", family, "is not a family", "pass e.g. Poisson() or CustomFamily(...)")
@@ -93,19 +99,20 @@ class ConfidenceSequence(AllOrNothing):
                 "is not a weighting",
                 "pass e.g. BiasWeighting() or an object with weight and observe",
             )
-        self.windows = _chosen_windows(windows, family, space)
-        self._windows_are_automatic = isinstance(windows, str)
+        voices = _one_of("voices", voices, windows)
+        self.voices = _chosen_voices(voices, family, space)
+        self._voices_are_automatic = isinstance(voices, str)
         basis = space.start()
         self._running = Running(
             ledger=Ledger(family, space.covariate_shape),
             basis=basis,
             forecaster=started(self.predictor, family, space),
             weigher=self.weighting.start(family, space) if isinstance(self.weighting, Weighting) else self.weighting,
-            membership=None if self.windows is None else self.windows.start(space),
+            membership=None if self.voices is None else self.voices.start(space),
         )
+        self._running.gauge = self._gauge()
         pieces = {"forecaster": self.predictor, "weigher": self.weighting}
-        self._built_in_roles = tuple(role for role, piece in pieces.items() if is_built_in(piece))
-        self._own_roles = tuple(role for role in pieces if role not in self._built_in_roles)
+        self._own_roles = tuple(role for role, piece in pieces.items() if not is_built_in(piece))
         self._own: OwnPieces | None = None
         self._scoring = Scoring(family, space.bound, self.predictor, trusted=is_built_in(self.predictor))
         self._set: LikelihoodSet | None = None
@@ -120,7 +127,9 @@ class ConfidenceSequence(AllOrNothing):
         alpha: float = 0.05,
         predictor: Predictor | Forecaster | None = None,
         weighting: Weighting | Weigher | None = None,
-        windows: AnyWindows | Literal["auto"] | None = "auto",
+        voices: Voices | Literal["auto"] | None = "auto",
+        *,
+        windows: Voices | Literal["auto"] | None = "auto",
     ) -> Self:
         """A durable sequence: made if ``path`` does not exist, otherwise continued where it was left.
 
@@ -137,15 +146,21 @@ class ConfidenceSequence(AllOrNothing):
         """
         from likeset.persistence.durable import DurableRecord
 
-        sequence = cls(family, space, alpha, predictor, weighting, windows)
-        sequence._durable = DurableRecord(sequence, path, windows)
+        voices = _one_of("voices", voices, windows)
+        sequence = cls(family, space, alpha, predictor, weighting, voices)
+        sequence._durable = DurableRecord(sequence, path, voices)
         return sequence
 
     def __repr__(self) -> str:
         return (
             f"ConfidenceSequence({self.family!r}, {self.space!r}, alpha={self.alpha:g}, predictor={self.predictor!r}, "
-            f"weighting={self.weighting!r}, windows={self.windows!r}) with {self.n_observations} observations"
+            f"weighting={self.weighting!r}, voices={self.voices!r}) with {self.n_observations} observations"
         )
+
+    @property
+    def windows(self) -> Voices | None:
+        """Another name for ``voices``."""
+        return self.voices
 
     @property
     def alpha(self) -> float:
@@ -176,9 +191,9 @@ class ConfidenceSequence(AllOrNothing):
     def expect(self, arms: Any) -> None:
         """Say, before the first observation, which covariates will be asked about.
 
-        With ``windows="auto"`` the sequence then takes windows around these arms (in a linear model, if one observation
+        With ``voices="auto"`` the sequence then takes windows around these arms (in a linear model, if one observation
         can tell much, see :mod:`~likeset.voices.automatic`): tighter bounds for them, and as valid, since arms known
-        beforehand do not depend on any y. A finite domain, or windows given, stay what they are.
+        beforehand do not depend on any y. A finite domain, or voices given, stay what they are.
         """
         with self._lock:
             self._settle()
@@ -189,9 +204,9 @@ class ConfidenceSequence(AllOrNothing):
                     f"come after {self.n_observations} observations",
                     "call expect before the first update",
                 )
-            if self._windows_are_automatic:
-                windows = automatic_windows(self.family, self.space, self.space.covariates(arms, "arms"))
-                self._all_or_nothing(lambda undo: self._take_windows(undo, windows), new_windows=True)
+            if self._voices_are_automatic:
+                voices = automatic_windows(self.family, self.space, self.space.covariates(arms, "arms"))
+                self._all_or_nothing(lambda undo: self._take_voices(undo, voices), new_voices=True)
 
     def update(self, x: Any, y: Any) -> None:
         """Record one observation, or a batch in order (rows of x, entries of y); survival y: (time, event) pairs.
@@ -212,10 +227,14 @@ class ConfidenceSequence(AllOrNothing):
         with self._lock:
             self._settle()
             if self._set is None:
-                ledger, membership = self._running.ledger, self._running.membership
+                ledger, membership, basis = self._running.ledger, self._running.membership, self._running.basis
+                gains = ledger.gains.copy()
+                voices = WindowTable.joint(len(gains)) if membership is None else membership.table
+                evidence = Evidence(
+                    ledger.groups(basis.dimension), ledger.terms(), gains, voices, -log(self.alpha), self.space.bound
+                )  # fmt: skip
                 self._set = LikelihoodSet(
-                    self.space, self._running.basis, ledger.seen(), ledger.merged.snapshot(), ledger.gains.copy(),
-                    self.alpha, self.family.convex, len(ledger), None if membership is None else membership.table,
+                    self.space, basis, evidence, self.alpha, self.family.convex, len(ledger)
                 )  # fmt: skip
             return self._set
 
@@ -227,11 +246,19 @@ class ConfidenceSequence(AllOrNothing):
             self._settle()
             save(self, path)
 
-    def _take_windows(self, undo: Undo, windows: AnyWindows | None) -> None:
+    def _take_voices(self, undo: Undo, voices: Voices | None) -> None:
         undo.keep(self)
         undo.keep(self._running)
-        self.windows, self._set = windows, None
-        self._running.membership = None if windows is None else windows.start(self.space)
+        self.voices, self._set = voices, None
+        self._running.membership = None if voices is None else voices.start(self.space)
+        self._running.gauge = self._gauge()
+
+    def _gauge(self) -> Gauge | None:
+        """Who says how well z is known, if voices ask: the forecaster, or a mixture that runs beside it."""
+        if self.voices is None or not self.voices.gauged:
+            return None
+        forecaster = self._running.forecaster
+        return None if isinstance(forecaster, Gauge) else Mixture().start(self.family, self.space)
 
     def _record_all(self, undo: Undo, X: Array, Y: Array) -> None:
         running, own = self._running, self._own
@@ -263,21 +290,21 @@ class ConfidenceSequence(AllOrNothing):
         running = self._running
         ledger, membership = running.ledger, running.membership
         basis, phi = ledger.embed(running.basis, x)
-        if membership is not None and phi.index == ledger.merged.count:
-            membership = membership.including(x)
-
         self._scoring.check_family(phi, y)
-        ledger.remember(undo, phi)
-        for role in self._built_in_roles:
-            getattr(running, role).remember(undo, phi)
+        for piece in running.pieces(but=self._own_roles):
+            piece.remember(undo, phi)
         forecast = running.forecaster.forecast(phi)
         weight = self._checked_weight(running.weigher.weight(phi))
+        label = running.label(phi)
+        ledger.remember(undo, phi, label)
+        if membership is not None and ledger.group(phi.index, label) is None:
+            membership = membership.including(x, label)
         log_q = self._checked_score(forecast, phi, y)
 
         running.basis, running.membership = basis, membership
-        ledger.append(phi, y, weight, log_q)
-        running.forecaster.observe(phi, y)
-        running.weigher.observe(phi, y)
+        ledger.append(phi, y, weight, log_q, label)
+        for piece in running.pieces():
+            piece.observe(phi, y)
 
     def _checked_weight(self, weight: Any) -> float:
         if isinstance(weight, (float, int)) and 0.0 <= weight <= 1.0:
@@ -297,9 +324,21 @@ class ConfidenceSequence(AllOrNothing):
         return self._scoring.score(forecast, phi, y)
 
 
-def _chosen_windows(windows: Any, family: Family, space: Space) -> AnyWindows | None:
-    if windows is None or (isinstance(windows, WINDOWS) and windows.start(space)):
-        return windows
+def _one_of(name: str, voices: Any, windows: Any) -> Any:
+    """The choice of voices, under whichever name it was given."""
     if isinstance(windows, str) and windows == "auto":
+        return voices
+    if not (isinstance(voices, str) and voices == "auto"):
+        raise InvalidArgumentError(name, voices, "stands beside windows, its other name", "give one of the two")
+    return windows
+
+
+def _chosen_voices(voices: Any, family: Family, space: Space) -> Voices | None:
+    if voices is None:
+        return None
+    if isinstance(voices, Voices):
+        voices.start(space)  # refuses what does not fit
+        return voices
+    if isinstance(voices, str) and voices == "auto":
         return automatic_windows(family, space)
-    raise InvalidArgumentError("windows", windows, "is no choice of windows", 'pass Windows(...), None or "auto"')
+    raise InvalidArgumentError("voices", voices, "is no choice of voices", 'pass Windows(...), None or "auto"')

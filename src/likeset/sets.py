@@ -1,42 +1,33 @@
 r"""The confidence set: an immutable snapshot that answers questions about plausible parameters.
 
-    C = { theta : |theta| <= B,  log R(theta) <= log(1/alpha) },     log R(theta) = sum_k [ gain_k + phi_k(x_k'theta) ]
+    C = { theta : |theta| <= B,  log R(theta) <= log(1/alpha) }
 
-one term per distinct covariate x_k, phi_k convex, so C is convex and the extrema of x'theta over C are exact. With
-windows of covariates W_1, W_2, ... and shares pi the log ratio is that of an average of ratios,
-
-    log R(theta) = log sum_j pi_j exp sum_{k in W_j} [ gain_k + phi_k(x_k'theta) ],
-
-and everything else stays as it is; one window of all covariates is the plain case.
+log R is the :class:`~likeset.evidence.evidence.Evidence` against theta, a convex function, so that C is convex and the
+extrema of x'theta over C are exact. Here is the user's side: covariates and parameters in the user's coordinates.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, log, sqrt
+from math import inf, log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likeset import _solver
-from likeset._solver import Ellipsoid, PreparedSet, is_quadratic
-from likeset._solver.charge import charge_of, minima
-from likeset._solver.evaluate import log_sum_exp, reweighted, term_values, values_and_slopes
+from likeset._solver import Kernel
 from likeset._solver.linalg.threads import SingleThreadedBlas
-from likeset._solver.problem import CurveTerms, LevelSet, Solution, StartsNear, Terms, WindowedSet, WindowTable
-from likeset._solver.voice_sums import window_exponents
-from likeset._typing import EPS, Array
+from likeset._solver.problem import Solution
+from likeset._typing import Array
 from likeset.arguments import LARGEST, positive_integer, real_array, real_number, signs
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
-from likeset.families.merged import Seen, with_columns
+from likeset.evidence.evidence import ROUNDING, Evidence
 from likeset.outline import outline
 from likeset.peaks import Peak, maximise_upper
 from likeset.spaces.base import IN_SPAN, Basis, Space
 from likeset.spaces.linear import Linear
 
-_ROUNDING = 64 * EPS
 _GRADIENT_STEP = 1e-5
 
 
@@ -64,28 +55,14 @@ class LikelihoodSet:
     """Parameters not refuted at level alpha. Made by ``ConfidenceSequence.set``; never changes."""
 
     def __init__(
-        self,
-        space: Space,
-        basis: Basis,
-        seen: Seen,
-        terms: Terms,
-        gains: Array,
-        alpha: float,
-        convex: bool,
-        n_observations: int,
-        windows: WindowTable | None = None,
+        self, space: Space, basis: Basis, evidence: Evidence, alpha: float, convex: bool, n_observations: int
     ) -> None:
         self.space = space
         self.alpha = alpha
         self.n_observations = n_observations
         self._basis = basis
         self._convex = convex
-        self._gains = gains
-        self._terms = terms
-        self._seen = seen
-        self._coordinates = with_columns(seen.coordinates, basis.dimension)
-        self._windows = None if windows is None else _audible(windows, gains)
-        self._level = -log(alpha) - float(gains.sum())
+        self._evidence = evidence
 
     def __repr__(self) -> str:
         return f"<LikelihoodSet: alpha={self.alpha:g}, {self.n_observations} observations, {self.space!r}>"
@@ -102,43 +79,24 @@ class LikelihoodSet:
         observation of weight zero does not count, whatever its q.
         """
         with SingleThreadedBlas():
-            contributions = self.log_ratio_by_covariate(theta)
-        if self._windows is None:
-            ruled_out = np.isneginf(self._gains).any()
-            return _like(theta, np.full(len(contributions), -inf) if ruled_out else contributions.sum(axis=1))
-        return _like(theta, log_sum_exp(window_exponents(self._windows, contributions)))
+            return _like(theta, self._evidence.log_ratio(self._values(theta)))
 
     def log_ratio_by_covariate(self, theta: Any) -> Array:
         """The contributions gain_k + phi_k(x_k'theta) to log R(theta), shape (n, number of distinct covariates)."""
-        return self._contributions(self._losses(theta))
+        return self._evidence.groups.gathered(self._evidence.contributions(self._values(theta)))
 
     def contains(self, theta: Any) -> Any:
         """Whether |theta| <= bound and log R(theta) <= log(1/alpha), up to rounding. One bool, or one per row."""
         with SingleThreadedBlas():
             norms = self._basis.norms(theta)
-            losses, slopes = values_and_slopes(self._terms, self._values(theta))
-        # Gains and losses cancel: the rounding of their sum is that of the numbers it was made from. So does the
-        # rounding of z = x'theta count, times the slope of the loss.
-        reach = norms[:, None] * np.linalg.norm(self._coordinates, axis=1)
-        parts = np.abs(losses) + np.abs(self._gains) + np.abs(slopes) * reach
-        if self._whole_ball:
-            excess, sizes = np.zeros(len(losses)), np.zeros(len(losses))
-        elif self._windows is None:
-            excess = losses.sum(axis=1) - self._level
-            sizes = parts.sum(axis=1)
-        else:
-            excess = log_sum_exp(window_exponents(self._windows, self._contributions(losses))) + log(self.alpha)
-            sizes = 1.0 + window_exponents(self._windows, parts).max(axis=1, initial=0.0)
-        within = (excess < inf) & (excess <= 4 * _ROUNDING * sizes)
-        return _like(theta, within & (norms <= self.space.bound * (1 + _ROUNDING)))
+            plausible = self._evidence.allows(self._values(theta), norms)
+        return _like(theta, plausible & (norms <= self.space.bound * (1 + ROUNDING)))
 
     @property
     def is_empty(self) -> bool:
         """Whether no parameter is plausible: a certified alarm, at level alpha, that the model is wrong."""
-        if self._whole_ball:
-            return False
         with SingleThreadedBlas():
-            return bool(self._prepared.status == "empty")
+            return not self._evidence.says_nothing and self._kernel.status == "empty"
 
     # -- extrema ------------------------------------------------------------------------------------------------
 
@@ -175,13 +133,14 @@ class LikelihoodSet:
         second_leaving, second_spill = self._split(second, second_outside)
         inside, leaving, spill = first - second, first_leaving + second_leaving, first_spill + second_spill
         # Cancellation in the difference is worth at most this much of theta's length.
-        lost = _ROUNDING * (np.linalg.norm(first, axis=1) + np.linalg.norm(second, axis=1))
+        lost = ROUNDING * (np.linalg.norm(first, axis=1) + np.linalg.norm(second, axis=1))
         apart = np.hypot(np.linalg.norm(inside, axis=1), leaving) > lost
         slack = spill.copy()
         np.add(slack, self.space.bound * lost, out=slack, where=lost > 0)
         answer = np.where(apart, 0.0, slack)
         if apart.any():
-            answer[apart] = self._maximise_leaving(inside[apart], leaving[apart], slack[apart]).upper
+            with SingleThreadedBlas():
+                answer[apart] = self._answering().bounds(inside[apart], leaving[apart]) + slack[apart]
         return answer
 
     def support(
@@ -205,21 +164,25 @@ class LikelihoodSet:
         """
         x = self.space.covariates(X, "X")
         plain = covariate_weights is None and level is None
-        asked = self if plain else self._with_weights(covariate_weights, level)
+        kernel = self._answering() if plain else self._with_weights(covariate_weights, level)
         direction = signs("sign", sign, len(x))
         with SingleThreadedBlas():
             inside, outside = self._basis.coordinates(x)
             starts = None if near is None else self._starts(near, len(x))
-            solution = asked._maximise(direction[:, None] * inside, outside, starts)
-            found, beyond = _parts(solution, self._basis.dimension)
+            solution = self._maximise(kernel, direction[:, None] * inside, outside, starts)
             # The part outside the span was measured along sign * x.
-            maximisers = self._basis.lift(found, direction * beyond, x)
+            maximisers = self._basis.lift(solution.points[:, :-1], direction * solution.points[:, -1], x)
         return Support(solution.values, maximisers, solution.upper)
 
     @property
     def starts_near(self) -> bool:
-        """Whether ``support`` gains from starting points: is this a window mixture solved by Newton's method?"""
-        return self._windows is not None and isinstance(self._terms, CurveTerms) and np.isfinite(self.space.bound)
+        """Whether ``support`` gains from starting points, as mixtures solved by Newton's method do."""
+        return self._kernel.starts_near
+
+    @property
+    def closed_form(self) -> bool:
+        """Whether extrema are so cheap that bookkeeping to save some does not pay."""
+        return self._kernel.closed_form
 
     def upper_gradient(self, X: Any) -> tuple[Array, Array]:
         """``upper`` and its gradient in x, one row per row of X, by the envelope theorem.
@@ -232,8 +195,8 @@ class LikelihoodSet:
                 "space", self.space, "has a finite domain", "ask upper(domain), or leave the domain out"
             )
         x = self.space.covariates(X, "X")
-        solution = self._maximise(*self._basis.coordinates(x))
-        inside, outside = _parts(solution, self._basis.dimension)
+        solution = self._maximise(self._answering(), *self._basis.coordinates(x))
+        inside, outside = solution.points[:, :-1], solution.points[:, -1]
         gradient = np.empty_like(x)
         for j in range(x.shape[1]):
             step = np.zeros_like(x)
@@ -261,64 +224,57 @@ class LikelihoodSet:
     @cached_property
     def centre(self) -> Array:
         """A parameter well inside the set (about the maximum-likelihood one), in the user's coordinates."""
-        if self._whole_ball:
-            middle = np.zeros((1, self._basis.dimension))
-        else:
-            prepared = self._prepared
-            if prepared.status == "empty":
-                raise EmptySetError(self.alpha)
-            middle = prepared.centre[None, :]
-        return self._basis.lift(middle, np.zeros(1), np.zeros((1, 0)))[0]
+        return self._basis.lift(self._answering().centre[None, :], np.zeros(1), np.zeros((1, 0)))[0]
 
     # -- inside -------------------------------------------------------------------------------------------------
 
     @property
-    def _whole_ball(self) -> bool:
-        if self._windows is not None:
-            return len(self._windows.members) == 0
-        return len(self._gains) == 0 or self._level == inf
-
-    def _losses(self, theta: Any) -> Array:
-        """phi_k at the values that the user's parameters take at the covariates: no basis is involved."""
-        return term_values(self._terms, self._values(theta))
-
-    def _values(self, theta: Any) -> Array:
-        return self._basis.values(theta, self._seen.covariates)
-
-    @cached_property
     def charge(self) -> float:
         """Nats by which bounds raise the level, because in a function space covariates were merged to numerical rank.
 
         Zero in linear models and wherever the basis holds every covariate seen; see :mod:`likeset._solver.charge`.
         ``log_ratio`` and ``contains`` are exact without it.
         """
-        squares = np.where(np.isneginf(self._gains), 0.0, self._seen.outside**2)
-        if not squares.any():
-            return 0.0
-        lowest, slack = minima(self._terms), 0.0
-        if lowest is not None and self._windows is None:
-            slack = self._level - float(lowest.sum())
-        elif lowest is not None and self._windows is not None:
-            quiet = window_exponents(self._windows, np.where(np.isneginf(self._gains), 0.0, self._gains + lowest))
-            slack = -log(self.alpha) - float(quiet.min(initial=inf))
-        reach = self.space.bound * np.hypot(np.linalg.norm(self._coordinates, axis=1), np.sqrt(squares))
-        return charge_of(self._terms, squares, self.space.bound, slack, reach)
+        return self._evidence.charge
 
-    def _contributions(self, losses: Array) -> Array:
-        """gain_k + phi_k; -inf where q was zero, whatever the likelihood."""
-        return self._gains + np.where(np.isneginf(self._gains), 0.0, losses)
+    @cached_property
+    def _kernel(self) -> Kernel:
+        if not (self._convex or self._evidence.says_nothing):
+            raise NotConvexError(
+                "extrema and emptiness need a negative log-density that is convex in z, and this family is not "
+                "declared so; contains() and log_ratio() work for any family."
+            )
+        return self._evidence.kernel
+
+    def _answering(self) -> Kernel:
+        """The kernel of a set that is not empty."""
+        with SingleThreadedBlas():
+            if self._kernel.status == "empty":
+                raise EmptySetError(self.alpha)
+        return self._kernel
+
+    def _values(self, theta: Any) -> Array:
+        """z at the covariates, as the user's parameters have it: no basis is involved."""
+        return self._basis.values(theta, self._evidence.groups.covariates)
 
     def _directions(self, X: Any) -> tuple[Array, Array]:
         return self._basis.coordinates(self.space.covariates(X, "X"))
 
     def _bounds(self, inside: Array, outside: Array) -> Array:
         """The outer bounds of ``_maximise`` alone."""
+        leaving, spill = self._split(inside, outside)
         with SingleThreadedBlas():
-            ellipsoid = self._ellipsoid()
-            if ellipsoid is not None:
-                leaving, spill = self._split(inside, outside)
-                return ellipsoid.bounds(inside, leaving) + spill
-        return self._maximise(inside, outside).upper
+            return self._answering().bounds(inside, leaving) + spill
+
+    def _maximise(self, kernel: Kernel, inside: Array, outside: Array, near: Array | None = None) -> Solution:
+        """Maxima for directions given by coordinates in the basis and length outside the span.
+
+        Points have one more coordinate: their component along the direction's part outside.
+        """
+        leaving, spill = self._split(inside, outside)
+        with SingleThreadedBlas():
+            found = kernel.solve(inside, outside=leaving, near=near)
+        return Solution(found.values, found.points, found.upper + spill)
 
     def _split(self, inside: Array, outside: Array) -> tuple[Array, Array]:
         """Lengths outside the span that are solved for, and what the others, which are tiny, can add at most."""
@@ -337,91 +293,15 @@ class LikelihoodSet:
             raise ShapeError("near", near, f"has {len(coordinates)} rows", f"pass one parameter per row of X: {count}")
         return coordinates
 
-    def _maximise(self, inside: Array, outside: Array, near: Array | None = None) -> Solution:
-        """Maxima for directions given by coordinates in the basis and length outside the span.
-
-        Where a direction leaves the span, points have one more coordinate: their component along its part outside.
-        """
-        return self._maximise_leaving(inside, *self._split(inside, outside), near)
-
-    def _maximise_leaving(self, inside: Array, leaving: Array, spill: Array, near: Array | None = None) -> Solution:
-        """The same, with lengths outside the span that are solved for and what else may be added."""
-        if self._whole_ball:
-            solution = self._maximise_over_ball(inside, leaving)
-        else:
-            with SingleThreadedBlas():
-                ellipsoid = self._ellipsoid()
-                if ellipsoid is not None:
-                    solution = ellipsoid.solve(inside, outside=leaving)
-                else:
-                    solution = self._solved(inside, leaving, near)
-        return Solution(solution.values, solution.points, solution.upper + spill)
-
-    def _solved(self, inside: Array, outside: Array, near: Array | None) -> Solution:
-        """``_maximise`` for sets that are no ellipsoids."""
-        leaves_span = outside.any()
-        prepared = self._prepared_padded if leaves_span else self._prepared
-        if prepared.status == "empty":
-            raise EmptySetError(self.alpha)
-        directions = np.column_stack([inside, outside]) if leaves_span else inside
-        if near is None or not isinstance(prepared, StartsNear):
-            return prepared.solve(directions)
-        if leaves_span:  # what norm is left is best spent outside the span, where the likelihood is flat
-            left = np.maximum(self.space.bound**2 - np.einsum("ij,ij->i", near, near), 0.0)
-            near = np.column_stack([near, np.where(near.any(axis=1), np.sqrt(left), 0.0)])
-        return prepared.solve_near(directions, near)
-
-    def _ellipsoid(self) -> Ellipsoid | None:
-        """The prepared set if it is an ellipsoid cut with a ball, which takes directions outside the span as well."""
-        if self._windows is not None or self._whole_ball or not is_quadratic(self._terms):
-            return None
-        prepared = self._prepared
-        assert isinstance(prepared, Ellipsoid)
-        if prepared.status == "empty":
-            raise EmptySetError(self.alpha)
-        return prepared
-
-    def _maximise_over_ball(self, inside: Array, outside: Array) -> Solution:
-        directions = np.column_stack([inside, outside])
-        lengths = np.linalg.norm(directions, axis=1)
-        step = (self.space.bound if np.isfinite(self.space.bound) else 0.0) / lengths
-        return Solution(step * lengths**2, step[:, None] * directions, self.space.bound * lengths * (1 + _ROUNDING))
-
-    @cached_property
-    def _prepared(self) -> PreparedSet:
-        return self._prepare(self._coordinates)
-
-    @cached_property
-    def _prepared_padded(self) -> PreparedSet:
-        # Directions that leave the span get one more coordinate, on which the likelihood is flat.
-        return self._prepare(with_columns(self._coordinates, self._basis.dimension + 1))
-
-    def _prepare(self, coordinates: Array) -> PreparedSet:
-        if not self._convex:
-            raise NotConvexError(
-                "extrema and emptiness need a negative log-density that is convex in z, and this family is not "
-                "declared so; contains() and log_ratio() work for any family."
-            )
-        if self._windows is None:
-            # The sum of the gains was rounded; the sum of their sizes is at most this root.
-            rounding = _ROUNDING * sqrt(len(self._gains) * float(self._gains.dot(self._gains)))
-            level = self._level + rounding + self.charge
-            return _solver.prepare(LevelSet(coordinates, self._terms, level, self.space.bound))
-        level = -log(self.alpha) + self.charge
-        return _solver.prepare_windows(
-            WindowedSet(coordinates, self._terms, self._gains, self._windows, level, self.space.bound)
-        )
-
-    def _with_weights(self, covariate_weights: Any, level: float | None) -> LikelihoodSet:
-        weights = np.ones(len(self._gains)) if covariate_weights is None else real_array(
-            "covariate_weights", covariate_weights
-        )  # fmt: skip
-        if weights.shape != self._gains.shape:
+    def _with_weights(self, covariate_weights: Any, level: float | None) -> Kernel:
+        count = len(self._evidence.groups.covariates)
+        weights = np.ones(count) if covariate_weights is None else real_array("covariate_weights", covariate_weights)
+        if weights.shape != (count,):
             raise ShapeError(
                 "covariate_weights",
                 covariate_weights,
                 f"has shape {weights.shape}",
-                f"pass one weight for each of the {len(self._gains)} distinct covariates",
+                f"pass one weight for each of the {count} distinct covariates",
             )
         if (weights < 0).any() or (weights > 1).any():
             raise InvalidArgumentError(
@@ -435,8 +315,9 @@ class LikelihoodSet:
             raise InvalidArgumentError(
                 "level", level, f"is beyond {LARGEST:g} nats", "pass a level such as log(1/alpha)"
             )
-        gains = np.where(weights > 0, weights * np.where(weights > 0, self._gains, 0.0), 0.0)
-        return _Reweighted(self, gains, reweighted(self._terms, weights), c)
+        evidence = self._evidence.reweighted(weights, c)
+        asked = LikelihoodSet(self.space, self._basis, evidence, self.alpha, self._convex, self.n_observations)
+        return asked._answering()
 
     def _plain_dimension(self, what: str) -> int:
         if not isinstance(self.space, Linear):
@@ -444,36 +325,6 @@ class LikelihoodSet:
         return self.space.dim
 
 
-class _Reweighted(LikelihoodSet):
-    """The set { sum_k v_k [gain_k + phi_k] <= level } beside a parent set."""
-
-    def __init__(self, parent: LikelihoodSet, gains: Array, terms: Terms, level: float) -> None:
-        super().__init__(
-            parent.space, parent._basis, parent._seen, terms, gains, parent.alpha, parent._convex,
-            parent.n_observations,
-        )  # fmt: skip
-        self._level = level - float(gains.sum())
-
-
-def _audible(windows: WindowTable, gains: Array) -> WindowTable:
-    """The windows whose ratio is not zero for good: those without an outcome that was forecast with density zero."""
-    silenced = np.bincount(
-        windows.owners, weights=np.isneginf(gains)[windows.members], minlength=len(windows.log_shares)
-    )
-    if not silenced.any():
-        return windows
-    keep = silenced == 0
-    sizes = np.diff(windows.starts)[keep]
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return WindowTable(starts, windows.members[keep[windows.owners]], windows.log_shares[keep])
-
-
 def _like(theta: Any, answers: NDArray[Any]) -> Any:
     """A plain number or bool for a single parameter, an array for rows of parameters."""
     return answers[0].item() if len(answers) == 1 and np.ndim(theta) < 2 else answers
-
-
-def _parts(solution: Solution, dimension: int) -> tuple[Array, Array]:
-    """Coordinates of the maximisers in the basis, and their component outside the span."""
-    points = solution.points
-    return points[:, :dimension], points[:, dimension] if points.shape[1] > dimension else np.zeros(len(points))

@@ -1,17 +1,20 @@
 """The exact support function  h(a) = max { a'theta : theta in C }  of a likelihood set, with certificates.
 
-``prepare`` does the work shared by all directions (is the set empty? where is its centre?) and returns an object
-whose ``solve`` answers any number of directions. The kernel depends on the shape of the terms:
+``prepare`` does the work shared by all directions (is the set empty? where is its centre?) and returns a
+:class:`~likeset._solver.problem.Kernel`, whose ``solve`` answers any number of directions. Which one depends on the
+shape of the terms and on the number of voices. One voice, a joint set:
 
 * :mod:`~likeset._solver.quadratic.kernel`   an ellipsoid cut with a ball (Gaussian noise)
 * :mod:`~likeset._solver.smooth.kernel`      other exponential families and users' own
-* :mod:`~likeset._solver.absolute.kernel`   Laplace noise
+* :mod:`~likeset._solver.absolute.kernel`    Laplace noise
 
-Window mixtures, several likelihoods averaged, have kernels of their own:
+Several, likelihood ratios averaged:
 
-* :mod:`~likeset._solver.smooth.mixture`   Newton's method on the log-sum-exp, for exponential families
-* ``mixture``    an interior point method, for Laplace noise (`mixture_unlimited`: no ball)
-* :mod:`~likeset._solver.dual`      weighted joint sets, for everything else
+* :mod:`~likeset._solver.smooth.mixture`     Newton's method on the log-sum-exp, for exponential families
+* :mod:`~likeset._solver.absolute.mixture`   an interior point method, for Laplace noise (`mixture_unlimited`: no ball)
+* :mod:`~likeset._solver.dual`               weighted joint sets, for everything else
+
+And :mod:`~likeset._solver.ball` where nothing has been said yet.
 """
 
 from __future__ import annotations
@@ -20,39 +23,43 @@ import math
 
 import numpy as np
 
+from likeset._solver.ball import Ball
 from likeset._solver.evaluate import reweighted
-from likeset._solver.problem import CurveTerms, LevelSet, PointTerms, PreparedSet, Terms, WindowedSet, WindowTable
-from likeset._solver.quadratic import kernel as quadratic
-from likeset._solver.quadratic.kernel import Prepared as Ellipsoid
-from likeset._solver.smooth import kernel as smooth
+from likeset._solver.problem import CurveTerms, Kernel, LevelSet, PointTerms, WindowedSet, WindowTable
+from likeset._solver.quadratic import kernel as quadratic_kernel
+from likeset._solver.smooth import kernel as smooth_kernel
+from likeset._typing import EPS
 from likeset.curves import Curve
 
-__all__ = ["Ellipsoid", "PreparedSet", "is_quadratic", "prepare", "prepare_windows"]
+__all__ = ["Kernel", "prepare", "prepare_joint"]
+
+_NEARLY_ALL = 1e-6  # voices without data that leave less than this of 1/alpha stay where they are
 
 
-def is_quadratic(terms: Terms) -> bool:
-    """Whether F is quadratic, so that ``prepare`` returns an :class:`Ellipsoid`."""
-    return isinstance(terms, CurveTerms) and terms.curve is Curve.QUADRATIC
-
-
-def prepare(level_set: LevelSet) -> PreparedSet:
-    """Prepare a level set with the kernel that fits its terms."""
+def prepare_joint(level_set: LevelSet) -> Kernel:
+    """Prepare a level set of one sum with the kernel that fits its terms."""
     terms = level_set.terms
     if isinstance(terms, PointTerms):
         from likeset._solver.absolute import kernel  # a large one, loaded when needed: importing likeset stays quick
 
         return kernel.prepare(level_set)
-    if is_quadratic(terms):
-        return quadratic.prepare(level_set)
-    return smooth.prepare(level_set)
+    if isinstance(terms, CurveTerms) and terms.curve is Curve.QUADRATIC:
+        return quadratic_kernel.prepare(level_set)
+    return smooth_kernel.prepare(level_set)
 
 
-def prepare_windows(target: WindowedSet) -> PreparedSet:
-    """Prepare a window mixture; one window alone is a joint set."""
-    target = _without_idle_covariates(target)
-    if len(target.windows.log_shares) == 1:
-        level = target.level - float(target.windows.log_shares[0]) - float(target.gains.sum())
-        return prepare(LevelSet(target.X, target.terms, level, target.radius))
+def prepare(target: WindowedSet) -> Kernel:
+    """Prepare a set of any number of voices; one alone is a joint set."""
+    target = _without_silent_voices(target)
+    voices = target.windows
+    if target.level == math.inf or len(voices.log_shares) == 0:
+        return Ball(target.X.shape[1], target.radius)
+    target = _without_idle_groups(target)
+    if len(voices.log_shares) == 1:
+        # The sum of the gains was rounded; the sum of their sizes is at most this root.
+        rounding = 64 * EPS * math.sqrt(len(target.gains) * float(target.gains.dot(target.gains)))
+        level = target.level - float(voices.log_shares[0]) - float(target.gains.sum()) + rounding
+        return prepare_joint(LevelSet(target.X, target.terms, level, target.radius))
     from likeset._solver import dual
     from likeset._solver.absolute import mixture as absolute_mixture
     from likeset._solver.absolute import mixture_unlimited
@@ -63,11 +70,29 @@ def prepare_windows(target: WindowedSet) -> PreparedSet:
     if isinstance(target.terms, PointTerms):
         limited = target.radius < math.inf
         return absolute_mixture.prepare(target) if limited else mixture_unlimited.prepare_unlimited(target)
-    return dual.prepare(target, prepare)
+    return dual.prepare(target, prepare_joint)
 
 
-def _without_idle_covariates(target: WindowedSet) -> WindowedSet:
-    """The same set, described by the covariates that lie in some window."""
+def _without_silent_voices(target: WindowedSet) -> WindowedSet:
+    """The same set without voices that hold nothing, whose ratio is one: what they take is taken off 1/alpha.
+
+    rho + sum_k pi_k exp M_k <= e^level   <=>   log sum_k pi_k exp M_k <= level + log(1 - rho e^-level)
+    """
+    voices = target.windows
+    holds = np.diff(voices.starts) > 0
+    if holds.all() or not target.level < math.inf:
+        return target
+    taken = float(np.exp(voices.log_shares[~holds] - target.level).sum())
+    if not taken < 1.0 - _NEARLY_ALL:
+        return target
+    starts = np.append(voices.starts[:-1][holds], voices.starts[-1])
+    level = target.level + math.log1p(-taken) + 8 * EPS * (1.0 + abs(target.level))
+    table = WindowTable(starts, voices.members, voices.log_shares[holds])
+    return WindowedSet(target.X, target.terms, target.gains, table, level, target.radius)
+
+
+def _without_idle_groups(target: WindowedSet) -> WindowedSet:
+    """The same set, described by the groups that some voice holds."""
     windows, count = target.windows, len(target.X)
     used = np.zeros(count, dtype=bool)
     used[windows.members] = True

@@ -18,12 +18,12 @@ words: weights chosen in hindsight, paid for by a Kullback-Leibler divergence.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from likeset._solver.evaluate import log_sum_exp, reweighted, term_values
-from likeset._solver.problem import LevelSet, PreparedSet, Solution, WindowedSet
+from likeset._solver.problem import Kernel, LevelSet, Solution, WindowedSet
 from likeset._solver.voice_sums import covariate_pulls, window_exponents
 from likeset._typing import EPS, Array
 
@@ -31,11 +31,11 @@ MAX_STEPS = 40
 HALVINGS = 12
 SILENT = 1e-12  # voices below this are dropped: their covariates need not be looked at
 
-Prepare = Callable[[LevelSet], PreparedSet]
+Prepare = Callable[[LevelSet], Kernel]
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(Kernel):
     """A window mixture that answers directions through its weighted joint sets."""
 
     status: str
@@ -43,14 +43,17 @@ class Prepared:
     target: WindowedSet
     prepare: Prepare
 
-    def solve(self, A: Array, tolerance: float = 1e-7) -> Solution:
-        """max a'theta over C for every row a of A (n, d); nan if C is empty."""
-        A = np.asarray(A, dtype=np.float64)
-        values, points, upper = np.full(len(A), np.nan), np.full(A.shape, np.nan), np.full(len(A), np.nan)
-        if self.status != "empty":
-            for i, a in enumerate(A):
-                points[i], upper[i] = self._solve_one(a, tolerance)
-                values[i] = a @ points[i]
+    @property
+    def padded(self) -> Prepared:
+        """The same with a flat coordinate: covariates that are zero there."""
+        X = np.column_stack([self.target.X, np.zeros(len(self.target.X))])
+        return replace(self, centre=np.append(self.centre, 0.0), target=replace(self.target, X=X))
+
+    def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
+        values, points, upper = np.empty(len(A)), np.empty(A.shape), np.empty(len(A))
+        for i, a in enumerate(A):
+            points[i], upper[i] = self._solve_one(a, tolerance)
+            values[i] = a @ points[i]
         return Solution(values, points, np.maximum(upper, values))
 
     def _solve_one(self, a: Array, tolerance: float) -> tuple[Array, float]:

@@ -17,9 +17,11 @@ The set itself is a :class:`LevelSet`:  C = { theta : F(theta) <= level, |theta|
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from math import inf
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,31 +114,64 @@ class Solution:
     upper: Array
 
 
-class PreparedSet(Protocol):
-    """A level set ready to answer directions."""
+class Kernel(ABC):
+    """A set ready to answer directions; what all kernels share.
+
+    status        "regular", "point" (one point within rounding) or "empty" (certified)
+    centre        a point of the set, shape (d,); for an empty one, the point that comes closest
+    closed_form   whether a direction costs next to nothing, so that bookkeeping to save some does not pay
+    starts_near   whether ``solve`` gains from points near the maximisers, such as those over a similar set
+
+    A kernel implements ``_solve``, for a set that is not empty, and either ``padded``, the same set with one more
+    coordinate on which the terms do not depend, made from what is known already, or ``_solve_outside``.
+    """
+
+    status: str
+    centre: Array
+    closed_form: ClassVar[bool] = False
+    starts_near: ClassVar[bool] = False
 
     @property
-    def status(self) -> str:
-        """ "regular", "point" (one point within rounding) or "empty" (certified)."""
-        ...
+    def padded(self) -> Kernel:
+        """The set in R^(d + 1), flat along the last coordinate."""
+        raise NotImplementedError  # by those that answer for themselves
 
-    @property
-    def centre(self) -> Array:
-        """A point of the set; for an empty one, the point that comes closest."""
-        ...
+    @abstractmethod
+    def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
+        """``solve`` without ``outside``."""
 
-    def solve(self, A: Array, tolerance: float = 1e-7) -> Solution:
-        """Maxima of a'theta for the rows a of A."""
-        ...
+    def solve(
+        self, A: Array, tolerance: float = 1e-7, outside: Array | None = None, near: Array | None = None
+    ) -> Solution:
+        """Maxima of a'theta for the rows a of A (n, d): attained values, maximisers, certified bounds.
 
+        With lengths ``outside`` (n,), every direction has one more coordinate, of its own and orthogonal to all
+        covariates; then so have the maximisers. ``near`` (n, d): where to start; rows of zeros: nothing is known. Where
+        the set is unbounded the bound is +inf; over an empty set values and bounds are -inf and points NaN.
+        """
+        A = np.ascontiguousarray(A, dtype=np.float64)
+        n, d = A.shape
+        if self.status == "empty":
+            return Solution(np.full(n, -inf), np.full((n, d + (outside is not None)), np.nan), np.full(n, -inf))
+        if outside is None:
+            return self._solve(A, near, tolerance)
+        return self._solve_outside(A, outside, near, tolerance)
 
-@runtime_checkable
-class StartsNear(Protocol):
-    """A prepared set whose solver gains from points near the maximisers, such as those of a similar set."""
+    def _solve_outside(self, A: Array, outside: Array, near: Array | None, tolerance: float) -> Solution:
+        if not outside.any():
+            found = self._solve(A, near, tolerance)
+            return Solution(found.values, np.column_stack([found.points, np.zeros(len(A))]), found.upper)
+        if near is not None:
+            near = np.column_stack([near, self._left_outside(near)])
+        return self.padded._solve(np.column_stack([A, outside]), near, tolerance)
 
-    def solve_near(self, A: Array, near: Array, tolerance: float = 1e-7) -> Solution:
-        """Maxima as by ``solve``, started from the rows of ``near``."""
-        ...
+    def bounds(self, A: Array, outside: Array) -> Array:
+        """The outer bounds of ``solve`` alone."""
+        return self.solve(A, outside=outside).upper
+
+    def _left_outside(self, near: Array) -> Array:
+        """How far points can go along a flat coordinate: what norm is left is best spent there."""
+        return np.zeros(len(near))
 
 
 @dataclass(frozen=True)
@@ -148,6 +183,11 @@ class WindowTable:
     starts: IntArray
     members: IntArray
     log_shares: Array
+
+    @classmethod
+    def joint(cls, count: int) -> WindowTable:
+        """One voice that holds everything."""
+        return cls(np.array([0, count]), np.arange(count), np.zeros(1))
 
     @property
     def owners(self) -> IntArray:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from likeset import _solver
-from likeset._solver import PreparedSet
+from likeset._solver import Kernel
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._solver.problem import CurveTerms, LevelSet
 from likeset._typing import Array
@@ -119,7 +119,7 @@ class Ellipsoid:
                 return np.asarray(np.linalg.cholesky(padded), dtype=np.float64)
 
     @cached_property
-    def _cut(self) -> PreparedSet:
+    def _cut(self) -> Kernel:
         """The ellipsoid and the ball, with one more coordinate for the part of a direction outside the span."""
         d = len(self._centre)
         root = np.zeros((d + 1, d + 1))
@@ -127,6 +127,6 @@ class Ellipsoid:
         root[d, d] = np.sqrt(self._outside)
         tilt = root @ np.append(self._centre, 0.0)
         level = 0.5 * (self._squared_radius - float(tilt @ tilt))
-        return _solver.prepare(
+        return _solver.prepare_joint(
             LevelSet(root, CurveTerms(Curve.QUADRATIC, np.ones(d + 1), tilt), level, self.space.bound)
         )

@@ -16,9 +16,10 @@ import numpy as np
 from likeset._solver.absolute.kernel import minimise_penalised
 from likeset._solver.evaluate import term_values
 from likeset._solver.newton import minimise_over_ball
-from likeset._solver.problem import PointTerms, Terms
+from likeset._solver.problem import PointTerms, Terms, WindowTable
 from likeset._typing import Array
 from likeset.comparison.base import Stream
+from likeset.evidence.evidence import Evidence
 from likeset.families.merged import with_columns
 from likeset.sets import LikelihoodSet
 
@@ -40,21 +41,22 @@ def height(s: LikelihoodSet) -> float | None:
 
     None for window mixtures, whose windows have a height each.
     """
-    if s._whole_ball or not s._convex or s._windows is not None:
+    evidence = s._evidence
+    if evidence.says_nothing or not s._convex or len(evidence.voices.log_shares) > 1:
         return None
-    return s._level - lowest(s._coordinates, s._terms, s.space.bound)[1]
+    level = evidence.threshold - float(evidence.gains.sum())
+    return level - lowest(evidence.groups.coordinates, evidence.terms, s.space.bound)[1]
 
 
 def level_snapshot(stream: Stream, alpha: float, numerator_loss: float) -> LevelSnapshot:
     """The set with N_t = ``numerator_loss``."""
     ledger = stream.ledger
-    terms = ledger.merged.snapshot()
     # The ledger was fed log q = 0, so that its gains add up to the part of L_t that is free of theta. How N_t is
     # spread over the covariates does not matter to a joint set.
     gains = ledger.gains - numerator_loss / max(len(ledger.gains), 1)
-    return LevelSnapshot(
-        stream.space, stream.basis, ledger.seen(), terms, gains, alpha, stream.family.convex, len(ledger)
-    )
+    groups, joint = ledger.groups(stream.basis.dimension), WindowTable.joint(len(gains))
+    evidence = Evidence(groups, ledger.terms(), gains, joint, -math.log(alpha), stream.space.bound)
+    return LevelSnapshot(stream.space, stream.basis, evidence, alpha, stream.family.convex, len(ledger))
 
 
 def lowest(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from likeset._solver.linalg.threads import SingleThreadedBlas
-from likeset._solver.problem import CurveTerms
+from likeset._solver.problem import CurveTerms, WindowTable
 from likeset._typing import Array
 from likeset.arguments import positive
 from likeset.comparison.least_squares import LeastSquaresSet
 from likeset.comparison.likelihood import LevelSnapshot
 from likeset.curves import Curve
-from likeset.families.merged import Seen
+from likeset.evidence.evidence import Evidence, Groups
 from likeset.spaces.base import Space
 
 
@@ -78,12 +79,14 @@ class SelfNormalised(LeastSquaresSet):
         if len(gains):  # half a square of a length, to which the misfit is added
             length = np.sqrt(float(price.sum()) - 2.0 * np.log(self.alpha))
             gains[0] -= self.misfit * (length + 0.5 * self.misfit)
-        seen = Seen(vectors.T, vectors.T, np.zeros(len(gains)))
-        return _InCoordinates(self.space, self._stream.basis, seen, terms, gains, self.alpha, True, self.n_observations)
+        groups = Groups(vectors.T, vectors.T, np.zeros(len(gains)), np.arange(len(gains)))
+        joint = WindowTable.joint(len(gains))
+        evidence = Evidence(groups, terms, gains, joint, -math.log(self.alpha), self.space.bound)
+        return _InCoordinates(self.space, self._stream.basis, evidence, self.alpha, True, self.n_observations)
 
 
 class _InCoordinates(LevelSnapshot):
     """A level set whose terms stand for directions of the basis, not for covariates."""
 
     def _values(self, theta: Any) -> Array:
-        return np.asarray(self._basis.project(theta) @ self._coordinates.T)
+        return np.asarray(self._basis.project(theta) @ self._evidence.groups.coordinates.T)

@@ -11,12 +11,13 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
+from likeset.embedded import Embedded
 from likeset.errors import PieceError
 from likeset.evidence.ledger import Ledger
 from likeset.families.base import Family
 from likeset.predictors import PREDICTORS, Aggregate, Forecaster
 from likeset.spaces.base import Basis, Space
-from likeset.voices.windows import Membership
+from likeset.voices.base import Membership
 from likeset.weights import WEIGHTINGS, Weigher
 
 
@@ -29,6 +30,19 @@ class Running:
     forecaster: Forecaster
     weigher: Weigher
     membership: Membership | None
+    gauge: Any = None  # says how well z is known, if voices ask and the forecaster does not
+
+    def pieces(self, but: tuple[str, ...] = ()) -> list[Any]:
+        """What learns from observations, without the roles named."""
+        found = [getattr(self, role) for role in ("forecaster", "weigher", "gauge") if role not in but]
+        return [piece for piece in found if piece is not None]
+
+    def label(self, phi: Embedded) -> int:
+        """The class of an observation at phi, before its y is known."""
+        if self.membership is None or not self.membership.voices.gauged:
+            return 0
+        gauge = self.forecaster if self.gauge is None else self.gauge
+        return self.membership.voices.label(gauge.spread(phi))  # type: ignore[union-attr]
 
 
 class OwnPieces:

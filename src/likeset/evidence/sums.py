@@ -108,6 +108,8 @@ class EvidenceSums:
         origins = self.origins[:count].copy() if self.family.referenced else None
         return CurveTerms(self.family.curve, self.a.values(count).copy(), self.s.values(count).copy(), origins)
 
+    snapshot = terms
+
     def state(self) -> dict[str, Array]:
         """Sums and references."""
         return self.a.state("a") | self.s.state("s") | {"origins": self.origins}

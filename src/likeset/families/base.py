@@ -118,6 +118,13 @@ class CurveFamily(Family):
         """(a, s, c) of each observation."""
         raise NotImplementedError  # every subclass has its own
 
+    def information(self, z: Array) -> Array:
+        """I(z) = a A''(z), where a(y) is the same for every y."""
+        if self.canonical_scale is None:
+            raise NotImplementedError  # a subclass without a canonical scale has its own
+        with np.errstate(over="ignore"):
+            return self.canonical_scale * curve_derivatives(self.curve, z)[1]
+
     def reference(self, y: Array) -> float:
         """A value o of z at which the observation y is likely."""
         raise NotImplementedError  # if ``referenced``
@@ -171,6 +178,32 @@ class CurveFamily(Family):
     def settings(self) -> dict[str, float]:
         """Constructor arguments, for saving."""
         return {}
+
+
+@runtime_checkable
+class Informed(Protocol):
+    """A family that knows how much one observation tells about z."""
+
+    def information(self, z: Array) -> Array:
+        """I(z) = E[ (d log p(y | z) / dz)^2 ], Fisher's information."""
+        ...
+
+
+def information(family: Family, z: Array) -> Array:
+    """Fisher's information I(z) of one observation, by quadrature or enumeration where the family does not know.
+
+    >>> from likeset.families import Bernoulli
+    >>> information(Bernoulli(), np.array([0.0]))
+    array([0.25])
+    """
+    if isinstance(family, Informed):
+        return family.information(z)
+    found = np.empty_like(z)
+    for i, at in enumerate(z):
+        y, weights = family.outcomes(np.array([at]))
+        score = family.derivatives(y, np.full(len(y), at))[0]
+        found[i] = np.sum(weights * np.exp(family.log_density(y, np.full(len(y), at))) * score**2)
+    return found
 
 
 def misfit(y: Any, z: Any) -> ShapeError:

@@ -63,6 +63,10 @@ class Laplace:
         """E[y] = z."""
         return floats("z", z)
 
+    def information(self, z: Array) -> Array:
+        """I(z) = 1/scale^2."""
+        return np.full_like(z, 1.0 / self.scale**2)
+
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """mu = L = 1/scale: a heuristic, as the density is not smooth (any choice keeps coverage)."""
         largest_predictor(bound)

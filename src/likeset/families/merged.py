@@ -14,7 +14,6 @@ more careful sums (:mod:`likeset.evidence.sums`).
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -45,6 +44,10 @@ class Sums(Protocol):
 
     def terms(self, count: int) -> Terms:
         """phi_1, ..., phi_count as they are now; arrays may be views, do not write."""
+        ...
+
+    def snapshot(self, count: int) -> Terms:
+        """The same, as later observations do not change them."""
         ...
 
     def state(self) -> dict[str, Array]:
@@ -88,6 +91,10 @@ class CurveSums:
     def terms(self, count: int) -> CurveTerms:
         """Views of the sums."""
         return CurveTerms(self.family.curve, self.a[:count], self.s[:count])
+
+    def snapshot(self, count: int) -> CurveTerms:
+        """Copies of the sums."""
+        return CurveTerms(self.family.curve, self.a[:count].copy(), self.s[:count].copy())
 
     def state(self) -> dict[str, Array]:
         """The two arrays of sums."""
@@ -133,6 +140,8 @@ class PointSums:
         """All points in one array, covariate after covariate."""
         starts: IntArray = np.cumsum([0, *map(len, self.points[:count])], dtype=np.int64)
         return PointTerms(starts, _joined(self.points[:count]), _joined(self.weights[:count]))
+
+    snapshot = terms
 
     def state(self) -> dict[str, Array]:
         """Lengths, points and weights."""
@@ -209,6 +218,8 @@ class PairSums:
 
         return CallableTerms(evaluate)
 
+    snapshot = terms
+
     def state(self) -> dict[str, Array]:
         """One row (index, y, weight) per pair, in order of arrival."""
         pairs = [(*key, w) for key, w in self.weight_of.items()]
@@ -277,13 +288,6 @@ class MergedData:
         """phi_1, ..., phi_count as they are now; arrays may be views, do not write."""
         return self.sums.terms(self.count)
 
-    def snapshot(self) -> Terms:
-        """Terms that later observations do not change."""
-        terms = self.terms()
-        if isinstance(self.sums, CurveSums) and isinstance(terms, CurveTerms):  # those are views
-            terms = CurveTerms(terms.curve, terms.a.copy(), terms.s.copy())
-        return terms
-
     def copy(self) -> MergedData:
         """The same data, to be added to independently."""
         family = self.sums.family
@@ -293,24 +297,15 @@ class MergedData:
         """Everything needed to continue bit for bit."""
         return {"coordinates": self.coordinates, **self.sums.state()}
 
-    def restore(self, state: dict[str, Array]) -> None:
-        """The inverse of ``state``."""
+    def restore(self, state: dict[str, Array], groups: int | None = None) -> None:
+        """The inverse of ``state``; with sums for so many groups where these are not the covariates."""
         rows = expect_array(state, "coordinates", (None, None))
-        self.sums.restore(state, len(rows))
+        self.sums.restore(state, len(rows) if groups is None else groups)
         self._rows, self.count = rows if len(rows) else np.zeros((8, 0)), len(rows)
 
     def fits(self, count: int, dimension: int) -> bool:
         """Whether there are so many distinct covariates of this dimension."""
         return self.count == count and self.dimension == dimension
-
-
-@dataclass(frozen=True)
-class Seen:
-    """The distinct covariates of a snapshot: as given, in coordinates, and the length of each outside the span."""
-
-    covariates: Array
-    coordinates: Array
-    outside: Array
 
 
 def with_columns(rows: Array, columns: int) -> Array:

@@ -84,6 +84,10 @@ class _Survival(CurveFamily):
         """Constructor arguments."""
         return {"shape": self.shape}
 
+    def information(self, z: Array) -> Array:
+        """I(z) = E[T^p e^z] = 1 for a time that is not censored."""
+        return np.ones_like(z)
+
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """mu = e^-B, L = e^B, as the paper takes them (the true curvature t^p e^z depends on t)."""
         bound = largest_predictor(bound)

@@ -1,7 +1,7 @@
 """Pieces of a sequence as plain names and settings, and back: what a file's header says about them.
 
 Settings name classes found in the package's own lists (``FAMILIES``, ``SPACES``, ``PREDICTORS``, ``WEIGHTINGS``,
-``WINDOWS``); a piece of the user's own cannot be rebuilt from a file and must be passed to ``load`` again.
+``VOICES``); a piece of the user's own cannot be rebuilt from a file and must be passed to ``load`` again.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from likeset.errors import FileFormatError, InvalidArgumentError
 from likeset.families import FAMILIES
 from likeset.predictors import PREDICTORS, Aggregate, Fixed
 from likeset.spaces import SPACES
-from likeset.voices.windows import WINDOWS
+from likeset.voices import VOICES
 from likeset.weights import WEIGHTINGS
 
 MAX_PIECES = 1000  # predictors in one aggregate, members of members included
 _LISTS: dict[str, tuple[Any, ...]] = {
-    "family": FAMILIES, "space": SPACES, "predictor": PREDICTORS, "weighting": WEIGHTINGS, "windows": WINDOWS,
+    "family": FAMILIES, "space": SPACES, "predictor": PREDICTORS, "weighting": WEIGHTINGS, "windows": VOICES,
 }  # fmt: skip
 _CLASSES = {role: {cls.__name__: cls for cls in classes} for role, classes in _LISTS.items()}
 _BUILT_IN = {cls for classes in _LISTS.values() for cls in classes}

@@ -22,7 +22,7 @@ from likeset.errors import FileFormatError, InvalidArgumentError, LikesetError, 
 from likeset.evidence.ledger import Ledger
 from likeset.evidence.own_pieces import copied
 from likeset.persistence.descriptions import describe, piece_from
-from likeset.persistence.files import _fresh, _has_state, _state_of
+from likeset.persistence.files import PIECES, _fresh, _has_state, _state_of
 from likeset.persistence.journal import Journal
 from likeset.persistence.rebuild import Rows
 
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 
 STATE_EVERY = 1000  # rows at least; more where a state is large
 STATE_BYTES_PER_ROW = 256  # what keeping states may cost, on average
-_ROLES = ("forecaster", "weigher")
-_IN_ROWS = ("x", "y", "weights", "log_q", "covariate")  # arrays of the ledger that the rows hold
-_MADE_BY = f"likeset {__version__}, state 1"
+_IN_ROWS = ("x", "y", "weights", "log_q", "classes", "covariate")  # arrays of the ledger that the rows hold
+_MADE_BY = f"likeset {__version__}, state 2"
 
 
 class DurableRecord:
@@ -58,9 +57,9 @@ class DurableRecord:
             self.journal.close()
             raise
 
-    def write(self, before: tuple[int, int], sequence: AllOrNothing, new_windows: bool) -> None:
+    def write(self, before: tuple[int, int], sequence: AllOrNothing, new_voices: bool) -> None:
         """Put on disk what the sequence has beyond ``before``."""
-        windows = _described(sequence.windows) if new_windows else ...
+        windows = _described(sequence.voices) if new_voices else ...
         self.journal.write(before, sequence._running.ledger, windows)
 
     def keep_state(self, sequence: AllOrNothing, due: int | None = None) -> None:
@@ -86,11 +85,11 @@ class DurableRecord:
         journal = self.journal
         before = journal.extent()
         if before[1] == 0:  # a new journal: what "auto" means today is what it will mean
-            journal.write(before, sequence._running.ledger, _described(sequence.windows))
+            journal.write(before, sequence._running.ledger, _described(sequence.voices))
         description = journal.windows()
-        if description != _described(sequence.windows):
-            sequence.windows = None if description is None else piece_from("windows", description, None)
-        shapes = (sequence.space.covariate_shape, sequence.family.observation_shape, (), ())
+        if description != _described(sequence.voices):
+            sequence.voices = None if description is None else piece_from("windows", description, None)
+        shapes = (sequence.space.covariate_shape, sequence.family.observation_shape, (), (), ())
         try:
             rows = Rows(*journal.rows(shapes)).checked(sequence.family, sequence.space)
         except ValueError as error:
@@ -119,10 +118,10 @@ def _begin(sequence: ConfidenceSequence) -> None:
     running = sequence._running
     running.ledger = Ledger(sequence.family, sequence.space.covariate_shape)
     running.basis = sequence.space.start()
-    running.membership = None if sequence.windows is None else sequence.windows.start(sequence.space)
-    for role in _ROLES:
+    running.membership = None if sequence.voices is None else sequence.voices.start(sequence.space)
+    for role in PIECES:
         piece = _fresh(role, sequence)
-        own = role not in sequence._built_in_roles  # a copy, so that the one passed in stays the user's
+        own = role in sequence._own_roles  # a copy, so that the one passed in stays the user's
         setattr(running, role, copied(piece, sequence.family, sequence.space) if own else piece)
 
 
@@ -130,16 +129,18 @@ def _continue(sequence: ConfidenceSequence, rows: Rows, start: int) -> None:
     """Record the rows from number ``start`` on, as they were scored, and show them to forecaster and weigher."""
     running = sequence._running
     ledger = running.ledger
-    asks = "forecaster" in sequence._built_in_roles  # a forecast moves the warm starts of built-in ones
-    for x, y, weight, log_q in zip(*(part[start:] for part in _parts(rows)), strict=True):
+    asked = [running.gauge] if running.gauge is not None else []
+    if "forecaster" not in sequence._own_roles:  # a forecast moves the warm starts of built-in ones
+        asked.append(running.forecaster)
+    for x, y, weight, log_q, label in zip(*(part[start:] for part in rows.parts()), strict=True):
         running.basis, phi = ledger.embed(running.basis, x)
-        if running.membership is not None and phi.index == ledger.merged.count:
-            running.membership = running.membership.including(x)
-        if asks:
-            running.forecaster.forecast(phi)
-        ledger.append(phi, y, float(weight), float(log_q))
-        running.forecaster.observe(phi, y)
-        running.weigher.observe(phi, y)
+        if running.membership is not None and ledger.group(phi.index, int(label)) is None:
+            running.membership = running.membership.including(x, int(label))
+        for piece in asked:
+            piece.forecast(phi)
+        ledger.append(phi, y, float(weight), float(log_q), int(label))
+        for piece in running.pieces():
+            piece.observe(phi, y)
 
 
 def _contents(sequence: AllOrNothing) -> bytes:
@@ -147,8 +148,10 @@ def _contents(sequence: AllOrNothing) -> bytes:
     running = sequence._running
     groups = {"ledger": {k: v for k, v in running.ledger.state().items() if k not in _IN_ROWS}}
     groups["basis"] = running.basis.state()
-    for role in _ROLES:
+    for role in PIECES:
         piece = getattr(running, role)
+        if piece is None:
+            continue
         if not _has_state(piece):
             raise PieceError("a piece without a state observes the rows again")
         groups[role] = _state_of(piece)
@@ -163,7 +166,7 @@ def _contents(sequence: AllOrNothing) -> bytes:
 def _restore(sequence: ConfidenceSequence, rows: Rows, number: int, contents: bytes) -> None:
     """The inverse of ``_contents``; any exception if it is not."""
     running = sequence._running
-    groups: dict[str, dict[str, Array]] = {group: {} for group in ("ledger", "basis", "windows", *_ROLES)}
+    groups: dict[str, dict[str, Array]] = {group: {} for group in ("ledger", "basis", "windows", *PIECES)}
     with np.load(io.BytesIO(contents), allow_pickle=False) as archive:
         if str(archive["made_by"]) != _MADE_BY:
             raise ValueError("made by another release")
@@ -172,10 +175,11 @@ def _restore(sequence: ConfidenceSequence, rows: Rows, number: int, contents: by
                 group, name = entry.split("/", 1)
                 groups[group][name] = archive[entry]
     known: dict[bytes, int] = {}
-    x, y, weights, log_q = (part[:number] for part in _parts(rows))
+    x, y, weights, log_q, classes = (part[:number] for part in rows.parts())
     covariate = np.array([known.setdefault(row.tobytes(), len(known)) for row in x], dtype=np.float64)
     running.ledger.restore(
-        {"x": x, "y": y, "weights": weights, "log_q": log_q, "covariate": covariate} | groups["ledger"]
+        {"x": x, "y": y, "weights": weights, "log_q": log_q, "classes": classes, "covariate": covariate}
+        | groups["ledger"]
     )
     running.basis = sequence.space.restore(groups["basis"])
     count, dimension = running.ledger.merged.count, running.basis.dimension
@@ -183,15 +187,13 @@ def _restore(sequence: ConfidenceSequence, rows: Rows, number: int, contents: by
         raise ValueError("not the state of these rows")
     if running.membership is not None:
         running.membership = running.membership.restored({"masks": groups["windows"]["masks"].astype(np.float64)})
-    for role in _ROLES:
+    for role in PIECES:
         piece: Any = getattr(running, role)
+        if piece is None:
+            continue
         piece.restore(groups[role])
         if hasattr(piece, "fits") and not piece.fits(count, dimension):
             raise ValueError(f"not the {role} of these rows")
-
-
-def _parts(rows: Rows) -> tuple[Array, Array, Array, Array]:
-    return rows.x, rows.y, rows.weights, rows.log_q
 
 
 def _described(windows: Any) -> Any:

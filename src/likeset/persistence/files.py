@@ -38,7 +38,9 @@ FORMAT = "likeset sequence"
 VERSION = 3
 READABLE_VERSIONS = (1, 2, 3)  # 1 knew no windows: a joint set; 1 and 2 held more that follows from the rows
 ROLES = ("family", "space", "predictor", "weighting")
+PIECES = ("forecaster", "weigher", "gauge")  # that learn; of a gauge there is none as a rule
 NEEDED = {"ledger/x", "ledger/y", "ledger/weights", "ledger/log_q", "ledger/merged.coordinates"}
+CLASSES = "ledger/classes"  # of the rows, where voices gave them any
 COORDINATES = "ledger/merged.coordinates"  # tell whether the states of the pieces mean the same in today's basis
 FREE_ROWS = 1_000_000  # that a file may hold, whatever its size
 FREE_DIMENSIONS = 256  # that a span may have, whatever it had when the file was written
@@ -52,12 +54,15 @@ def save(sequence: ConfidenceSequence, path: str | PathLike[str]) -> None:
         "ledger/x": ledger.x.rows, "ledger/y": ledger.y.rows, "ledger/weights": ledger.weights.rows,
         "ledger/log_q": ledger.log_q.rows, COORDINATES: ledger.merged.coordinates,
     }  # fmt: skip
-    for role, piece in (("forecaster", sequence._running.forecaster), ("weigher", sequence._running.weigher)):
+    if ledger.classes.rows.any():
+        arrays[CLASSES] = ledger.classes.rows
+    for role in PIECES:
+        piece = getattr(sequence._running, role)
         arrays |= {f"{role}/{name}": array for name, array in _state_of(piece).items()}
     arrays = {name: np.ascontiguousarray(array, dtype=np.float64) for name, array in arrays.items()}
     header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "alpha": sequence.alpha}
     header |= {role: describe(getattr(sequence, role)) for role in ROLES}
-    header["windows"] = None if sequence.windows is None else describe(sequence.windows)
+    header["windows"] = None if sequence.voices is None else describe(sequence.voices)
     header |= {"n_observations": len(ledger), "arrays": list(arrays)}
     if count_of(header["predictor"]) > MAX_PIECES:
         raise InvalidArgumentError(
@@ -99,13 +104,13 @@ def load(
         with _blaming_the_file(archive):
             rows = _rows(archive, pieces["family"], pieces["space"])
             saved = archive.read(COORDINATES)
-            states = {role: _state_in(archive, role) for role in ("forecaster", "weigher")}
+            states = {role: _state_in(archive, role) for role in PIECES}
         with _blaming_the_file(archive, arguments_too=not is_own):
             sequence = ConfidenceSequence(alpha=header["alpha"], windows=windows, **pieces)
         # A span of d dimensions has d distinct covariates, with d coordinates each.
         limits = Limits(archive.limit, FREE_DIMENSIONS + 4 * math.isqrt(saved.size))
         running = sequence._running
-        todo = {role: getattr(running, role) for role in states}
+        todo = {role: getattr(running, role) for role in states if getattr(running, role) is not None}
         shown = {role: piece for role, piece in todo.items() if not _has_state(piece)}
         with _blaming_the_file(archive, arguments_too=not is_own):
             data = rebuilt(sequence, rows, shown.values(), limits)
@@ -176,7 +181,9 @@ def _rows(archive: Archive, family: Any, space: Any) -> Rows:
     if n == 0 and math.prod(covariate_shape) > MAX_DIM:
         raise ValueError(f"covariates of shape {covariate_shape}")
     shapes = {"x": covariate_shape, "y": family.observation_shape, "weights": (), "log_q": ()}
-    rows = Rows(**{name: archive.read(f"ledger/{name}", (n, *shape)) for name, shape in shapes.items()})
+    read = {name: archive.read(f"ledger/{name}", (n, *shape)) for name, shape in shapes.items()}
+    classes = archive.read(CLASSES, (n,)) if CLASSES in archive.header["arrays"] else np.zeros(n)
+    rows = Rows(**read, classes=classes)
     return rows.checked(family, space)
 
 
@@ -206,13 +213,16 @@ def _restored(piece: Any, state: dict[str, Array], data: MergedData, built_in: b
 
 def _fresh(role: str, sequence: ConfidenceSequence) -> Any:
     """A piece that has observed nothing; of the user's own, the one that was passed to ``load``."""
+    if role == "gauge":
+        return sequence._gauge()
     if role == "forecaster":
         return started(sequence.predictor, sequence.family, sequence.space)
     return started(sequence.weighting, sequence.family, sequence.space)  # type: ignore[arg-type]
 
 
 def _is_built_in(role: str, sequence: ConfidenceSequence) -> bool:
-    return "own" not in describe(sequence.predictor if role == "forecaster" else sequence.weighting)
+    pieces = {"forecaster": sequence.predictor, "weigher": sequence.weighting}
+    return role not in pieces or "own" not in describe(pieces[role])
 
 
 def _state_of(running_piece: Any) -> dict[str, Array]:

@@ -1,6 +1,6 @@
 r"""The journal: an append-only record on disk of what was observed and how it was scored. One SQLite file.
 
-    rows       number, x, y, weight, log_q (float64, little-endian, bit for bit), crc     one per observation
+    rows       number, x, y, weight, log_q, class (float64, little-endian, bit for bit), crc   one per observation
     windows    revision, description                                                      the last one counts
     states     number, contents, crc       what follows from so many rows, to be quicker; not needed
     journal    definition                  what the sequence is made of, as JSON
@@ -40,12 +40,12 @@ except ImportError:  # Windows: SQLite's own lock is mandatory there
     fcntl = None  # type: ignore[assignment]
 
 APPLICATION = 0x6C6B7374  # "lkst": SQLite's application_id
-VERSION = 1
+VERSION = 2  # 1, never released, had no classes
 SYNCHRONOUS = "FULL"
 _TABLES = (
     "CREATE TABLE journal (definition TEXT NOT NULL) STRICT",
     "CREATE TABLE rows (number INTEGER PRIMARY KEY, x BLOB NOT NULL, y BLOB NOT NULL, weight BLOB NOT NULL, "
-    "log_q BLOB NOT NULL, crc INTEGER NOT NULL) STRICT",
+    "log_q BLOB NOT NULL, class BLOB NOT NULL, crc INTEGER NOT NULL) STRICT",
     "CREATE TABLE windows (revision INTEGER PRIMARY KEY, description TEXT NOT NULL) STRICT",
     "CREATE TABLE states (number INTEGER PRIMARY KEY, contents BLOB NOT NULL, crc INTEGER NOT NULL) STRICT",
 )
@@ -87,11 +87,11 @@ class Journal:
 
     def write(self, before: Extent, ledger: Ledger, windows: Any = ...) -> None:
         """Commit the rows of the ledger beyond ``before``, and a description of windows, if there is a new one."""
-        parts = (ledger.x, ledger.y, ledger.weights, ledger.log_q)
+        parts = (ledger.x, ledger.y, ledger.weights, ledger.log_q, ledger.classes)
         added = [[row.tobytes() for row in part.rows[before[0] :].astype("<f8")] for part in parts]
         rows = [(n, *row, _checksum(n, *row)) for n, row in enumerate(zip(*added, strict=True), start=before[0])]
         with self._transaction() as connection:
-            connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)", rows)
+            connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             if windows is not ...:
                 connection.execute("INSERT INTO windows VALUES (?, ?)", (before[1] + 1, json.dumps(windows)))
 
@@ -122,11 +122,11 @@ class Journal:
     # -- reading ------------------------------------------------------------------------------------------------
 
     def rows(self, shapes: tuple[tuple[int, ...], ...]) -> list[Array]:
-        """x, y, weights and log q of all rows, each with entries of the given shape."""
+        """x, y, weights, log q and classes of all rows, each with entries of the given shape."""
         sizes = [8 * math.prod(shape) for shape in shapes]
         with self._reported("read"):
-            found = self._abandon().execute("SELECT number, x, y, weight, log_q, crc FROM rows ORDER BY number")
-            columns: list[list[bytes]] = [[], [], [], []]
+            found = self._abandon().execute("SELECT number, x, y, weight, log_q, class, crc FROM rows ORDER BY number")
+            columns: list[list[bytes]] = [[] for _ in shapes]
             for n, (number, *entries, crc) in enumerate(found):
                 if number != n or crc != _checksum(number, *entries) or [len(e) for e in entries] != sizes:
                     raise self._damaged(f"row {n} is missing or not what was written")

@@ -25,6 +25,7 @@ from likeset.spaces.base import Space
 if TYPE_CHECKING:
     from likeset.sequence import ConfidenceSequence
 
+MOST_CLASSES = 1000
 AGREE = 1e-8  # coordinates of the same basis on another machine differ by rounding, those of another basis by more
 _DEFAULT_BELIEFS = 5
 
@@ -37,6 +38,11 @@ class Rows:
     y: Array
     weights: Array
     log_q: Array
+    classes: Array
+
+    def parts(self) -> tuple[Array, ...]:
+        """x, y, weights, log q and classes."""
+        return self.x, self.y, self.weights, self.log_q, self.classes
 
     def checked(self, family: Family, space: Space) -> Rows:
         """The rows as update would have recorded them (zeros have no sign); ValueError if it would not have."""
@@ -49,7 +55,9 @@ class Rows:
             raise ValueError("a weight is outside [0, 1]")
         if not (self.log_q <= LARGEST).all() or (self.log_q[np.isfinite(self.log_q)] < -LARGEST).any():
             raise ValueError("a log-density is no number")
-        return Rows(x, y, self.weights, self.log_q)
+        if not ((self.classes >= 0) & (self.classes <= MOST_CLASSES) & (self.classes % 1 == 0)).all():
+            raise ValueError("a class is no small whole number")
+        return Rows(x, y, self.weights, self.log_q, self.classes)
 
 
 @dataclass(frozen=True)
@@ -70,21 +78,21 @@ def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], lim
     running = sequence._running
     ledger = running.ledger = Ledger(sequence.family, sequence.space.covariate_shape)
     running.basis = sequence.space.start()
-    running.membership = None if sequence.windows is None else sequence.windows.start(sequence.space)
+    running.membership = None if sequence.voices is None else sequence.voices.start(sequence.space)
     pieces = list(pieces)
     width = sum(beliefs_of(sequence.predictor) for piece in pieces if piece is running.forecaster) + 1
     windows = 0 if running.membership is None else len(running.membership.log_shares)
-    steps = [_step(piece, running.forecaster) for piece in pieces]
+    steps = [_step(piece, (running.forecaster, running.gauge)) for piece in pieces]
     plain = MergedData(sequence.family)
-    for x, y, weight, log_q in zip(rows.x, rows.y, rows.weights, rows.log_q, strict=True):
+    for x, y, weight, log_q, label in zip(*rows.parts(), strict=True):
         basis, phi = ledger.embed(running.basis, x)
         d = basis.dimension
         if d > limits.dimensions or max(8 * width * d * d, windows * phi.index) > limits.memory:
             raise ValueError(f"{d} dimensions and {windows} windows are more than the file's size can explain")
-        if running.membership is not None and phi.index == ledger.merged.count:
-            running.membership = running.membership.including(x)
+        if running.membership is not None and ledger.group(phi.index, int(label)) is None:
+            running.membership = running.membership.including(x, int(label))
         running.basis = basis
-        ledger.append(phi, y, float(weight), float(log_q))
+        ledger.append(phi, y, float(weight), float(log_q), int(label))
         plain.add(phi, y)
         for step in steps:
             step(phi, y)
@@ -108,8 +116,8 @@ def beliefs_of(predictor: Any) -> int:
     return 1
 
 
-def _step(piece: Any, forecaster: Any) -> Callable[[Any, Array], None]:
-    if piece is not forecaster or not type(piece).__module__.startswith("likeset."):
+def _step(piece: Any, forecasters: tuple[Any, Any]) -> Callable[[Any, Array], None]:
+    if not any(piece is forecaster for forecaster in forecasters) or not type(piece).__module__.startswith("likeset."):
         return piece.observe  # type: ignore[no-any-return]
 
     def forecast_and_observe(phi: Any, y: Array) -> None:

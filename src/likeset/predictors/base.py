@@ -83,6 +83,15 @@ class Predictor(Protocol):
         ...
 
 
+@runtime_checkable
+class Gauge(Protocol):
+    """A forecaster that says how well it knows z: voices that choose by that may ask it, before y is known."""
+
+    def spread(self, phi: Embedded) -> float:
+        """The variance of z = x'theta under what is believed so far, times the information of one y about z."""
+        ...
+
+
 def is_piece(thing: object, *protocols: Any) -> bool:
     """Whether an object keeps one of the protocols, with methods where these have methods (a range has a start)."""
     return not isinstance(thing, type) and any(

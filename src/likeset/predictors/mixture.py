@@ -20,7 +20,7 @@ from likeset._typing import Array
 from likeset.arguments import real_array
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import CurveFamily, Family
+from likeset.families.base import CurveFamily, Family, information
 from likeset.families.gaussian import Gaussian
 from likeset.families.laplace import Laplace
 from likeset.families.merged import MergedData
@@ -96,6 +96,7 @@ class MixtureForecaster:
             self.posterior = GenericPosterior(family, precisions)
         self.log_shares = np.full(len(precisions), -np.log(len(precisions)))
         self._latest: tuple[Embedded, MixtureForecast] | None = None
+        self._moments = (np.zeros(0), np.zeros(0))  # of z at the latest covariate
 
     def forecast(self, phi: Embedded) -> MixtureForecast:
         """The predictive mixture at phi."""
@@ -103,8 +104,17 @@ class MixtureForecaster:
         x = phi.coordinates
         reach = self.bound * float(np.sqrt(x @ x))
         made = MixtureForecast(self.family, predictive(self.family, mean, sd, reach), self.log_shares)
-        self._latest = (phi, made)
+        self._latest, self._moments = (phi, made), (mean, sd)
         return made
+
+    def spread(self, phi: Embedded) -> float:
+        """sum_j pi_j I(m_j) s_j^2: the variance of z in units of the noise, I the information of one y about z."""
+        if not (self._latest and self._latest[0] is phi):
+            self.forecast(phi)
+        mean, sd = self._moments
+        with np.errstate(over="ignore", invalid="ignore"):
+            expected = float(np.exp(self.log_shares) @ (information(self.family, mean) * sd**2))
+        return expected if expected == expected else np.inf
 
     def observe(self, phi: Embedded, y: Array) -> None:
         """Bayes' rule for the shares, then for the beliefs."""

@@ -16,17 +16,15 @@ to be learnt there: docs/windows.md derives it in one page.
 
 from __future__ import annotations
 
-import copy
-from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from likeset._solver.problem import WindowTable
 from likeset._typing import Array, Mask
 from likeset.arguments import positive_integer, real_array, real_number
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.spaces.base import Space, checked_space
+from likeset.voices.base import Membership, Voices
 
 MAX_WINDOWS = 256
 
@@ -40,7 +38,7 @@ class Correlated(Protocol):
         ...
 
 
-class Windows:
+class Windows(Voices):
     """Windows around centres, { x : |correlation(centre, x)| >= correlation }, with shares of the error level.
 
     The correlation is the kernel's, k(c, x) / sqrt(k(c, c) k(x, x)), or x'c / (|x| |c|) in a linear model.
@@ -135,14 +133,14 @@ class Windows:
             shares = np.append(shares, self.joint_share)
         return Membership(self, space, np.log(shares), np.zeros((len(shares), 0), dtype=bool))
 
-    def of(self, space: Space, x: Array) -> Mask:
-        """Which windows the covariate x (one row) belongs to."""
+    def of(self, space: Space, x: Array, label: int) -> Mask:
+        """Which windows the covariate x (one row) belongs to; classes do not matter."""
         around = np.abs(_correlation_of(space)(self.centres, x[None])[:, 0]) >= self.correlation
         outside = [not around.any()]
         return np.concatenate([around, outside, [True]] if self.joint_share else [around, outside])
 
 
-class MaskedWindows:
+class MaskedWindows(Voices):
     """Windows given by a table: ``masks[k, i]`` says whether ``covariates[i]`` belongs to window k.
 
     Covariates that are not listed, or lie in no window, form one more window with an average share.
@@ -180,77 +178,11 @@ class MaskedWindows:
         weights = np.append(weights, weights.mean())
         return Membership(self, space, np.log(weights / weights.sum()), np.zeros((len(weights), 0), dtype=bool))
 
-    def of(self, space: Space, x: Array) -> Mask:
-        """Which windows the covariate x (one row) belongs to."""
+    def of(self, space: Space, x: Array, label: int) -> Mask:
+        """Which windows the covariate x (one row) belongs to; classes do not matter."""
         listed = np.flatnonzero((self.covariates == x).all(axis=1))
         inside = self.masks[:, listed[0]] if len(listed) else np.zeros(len(self.masks), dtype=bool)
         return np.append(inside, not inside.any())
-
-
-WINDOWS = (Windows, MaskedWindows)
-AnyWindows = Windows | MaskedWindows
-
-
-class SharedMasks:
-    """One row of masks per covariate, append-only, shared by every membership that is a prefix of them."""
-
-    def __init__(self, rows: Mask, capacity: int) -> None:
-        self.filled = len(rows)
-        self.rows = np.zeros((capacity, rows.shape[1]), dtype=bool)
-        self.rows[: self.filled] = rows
-
-
-class Membership:
-    """Which window every covariate seen so far belongs to: immutable, and grows without copying.
-
-    ``masks``, one row per window and one column per covariate, is what it starts from.
-    """
-
-    def __init__(self, windows: AnyWindows, space: Space, log_shares: Array, masks: Mask) -> None:
-        self.windows, self.space, self.log_shares = windows, space, log_shares
-        self._size = masks.shape[1]
-        self._table = SharedMasks(masks.T, max(16, self._size))
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Membership:
-        # A table of its own: two sequences must not append to one.
-        return Membership(self.windows, self.space, self.log_shares, self.masks)
-
-    @property
-    def masks(self) -> Mask:
-        """Which windows (rows) hold which covariates (columns, in order of first appearance); a view, do not write."""
-        return self._table.rows[: self._size].T
-
-    def including(self, x: Array) -> Membership:
-        """The same with one more covariate."""
-        row = self.windows.of(self.space, x)
-        table, n = self._table, self._size
-        if table.filled != n or n == len(table.rows):
-            table = SharedMasks(table.rows[:n], max(16, 2 * n))
-        table.rows[n] = row
-        table.filled = n + 1
-        grown = copy.copy(self)
-        grown.__dict__.pop("table", None)  # cached, of the covariates before
-        grown._table, grown._size = table, n + 1
-        return grown
-
-    @cached_property
-    def table(self) -> WindowTable:
-        """Windows as the solver wants them: those that hold the same covariates are one, with the sum of the shares."""
-        distinct, group = np.unique(self.masks, axis=0, return_inverse=True)
-        shares = np.bincount(group.ravel(), weights=np.exp(self.log_shares), minlength=len(distinct))
-        starts = np.concatenate([[0], np.cumsum(distinct.sum(axis=1))]).astype(np.int64)
-        return WindowTable(starts, np.nonzero(distinct)[1].astype(np.int64), np.log(shares))
-
-    def state(self) -> dict[str, Array]:
-        """The masks of the covariates seen, in order of first appearance."""
-        return {"masks": self.masks.astype(np.float64)}
-
-    def restored(self, state: dict[str, Array]) -> Membership:
-        """The membership whose ``state`` this is."""
-        masks = np.asarray(state["masks"])
-        if masks.ndim != 2 or len(masks) != len(self.log_shares) or not np.isin(masks, (0.0, 1.0)).all():
-            raise ValueError("the windows' masks do not fit the windows")
-        return Membership(self.windows, self.space, self.log_shares, masks.astype(bool))
 
 
 def _correlation_of(space: Space) -> Any:

@@ -25,7 +25,8 @@ W_k the total weight of covariate k. That ball replaces a missing or very large 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from likeset._solver.absolute.interior_point import maximise, minimise
 from likeset._solver.absolute.primal_dual import Problem
 from likeset._solver.absolute.starts import QuadraticModel, interior_centre, quadratic_model
 from likeset._solver.linalg.dense import compiled, dot
-from likeset._solver.problem import LevelSet, PointTerms, Solution
+from likeset._solver.problem import Kernel, LevelSet, PointTerms, Solution
 from likeset._solver.span import Span, reduce_to_span
 from likeset._typing import EPS, Array, IntArray
 
@@ -79,7 +80,7 @@ def fold(
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(Kernel):
     """A level set made ready for many directions.
 
     status          "regular", "point" (a single point within rounding) or "empty" (certified)
@@ -98,15 +99,34 @@ class Prepared:
     slack: float = field(repr=False)
     reach: float = field(repr=False)
 
-    def solve(self, A: Array, tolerance: float = 1e-7) -> Solution:
-        """Maximise a'theta for every row a of A; outer bounds hold whether or not the tolerance is met."""
-        A = np.ascontiguousarray(A, dtype=np.float64)
+    @cached_property
+    def padded(self) -> Prepared:
+        """The same with a flat coordinate, also where the span has none yet."""
+        d, radius = len(self.centre), self.level_set.radius
+        level_set = replace(self.level_set, X=_with_zero(self.level_set.X))
+        span, problem, model = self.span, self.problem, self.model
+        if span.basis is not None:
+            span = replace(span, basis=np.pad(span.basis, ((0, 1), (0, 0))), dimension=d + 1)
+        elif problem is None:
+            span = replace(span, dimension=d + 1)
+        if problem is not None and model is not None and not span.outside and radius < np.inf:
+            if span.basis is None:
+                span = replace(span, basis=np.eye(d + 1, d), dimension=d + 1)
+            span = replace(span, outside=True)
+            X = _with_zero(problem.X)
+            problem = problem._replace(
+                X=X, Xt=np.ascontiguousarray(X.T), slope=np.append(problem.slope, 0.0),
+                centre=np.append(problem.centre, 0.0), radius=radius,
+            )  # fmt: skip
+            model = quadratic_model(problem, model.slack)
+        centre = np.append(self.centre, 0.0)
+        return replace(self, centre=centre, level_set=level_set, span=span, problem=problem, model=model)
+
+    def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
+        """Outer bounds hold whether or not the tolerance is met."""
         n, radius = len(A), self.level_set.radius
         size = np.linalg.norm(A, axis=1)
         points = np.tile(self.centre, (n, 1))
-        if self.status == "empty":
-            nothing = np.full(n, -np.inf)
-            return Solution(nothing, points, nothing.copy())
         nonzero = size > 0.0
         upper = np.zeros(n)
         upper[nonzero] = (1.0 + 4.0 * EPS) * radius * size[nonzero]
@@ -145,6 +165,10 @@ class Prepared:
         inside = self.centre + (room / (room + excess))[:, None] * (thetas - self.centre)
         size = np.maximum(np.linalg.norm(inside, axis=1), 1e-300)
         return np.asarray(inside * np.minimum(1.0, radius / size)[:, None])
+
+
+def _with_zero(X: Array) -> Array:
+    return np.column_stack([X, np.zeros(len(X))])
 
 
 @compiled

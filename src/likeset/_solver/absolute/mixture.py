@@ -18,7 +18,8 @@ are folded into one linear function for each covariate, which leaves C as it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -26,14 +27,14 @@ from likeset._solver.absolute.mixture_bounds import phi
 from likeset._solver.absolute.mixture_data import Iterate, Problem
 from likeset._solver.absolute.mixture_path import find_centre, maximise
 from likeset._solver.linalg.dense import compiled, dot
-from likeset._solver.problem import PointTerms, Solution, WindowedSet
+from likeset._solver.problem import Kernel, PointTerms, Solution, WindowedSet
 from likeset._typing import EPS, Array, IntArray
 
 LEAST_SLACK = 1e-13  # relative to the scale of Phi's summands; thinner sets are solved at this thickness
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(Kernel):
     """A window mixture of absolute values, ready for directions.
 
     status          "regular", "point" (a single point within rounding) or "empty" (certified)
@@ -50,11 +51,22 @@ class Prepared:
     problem: Problem | None = field(repr=False)
     start: Iterate | None = field(repr=False)
 
-    def solve(self, A: Array, tolerance: float = 1e-7) -> Solution:
-        """max a'theta over C for every row a of A (n, d); nan if C is empty."""
-        A = np.ascontiguousarray(A, dtype=np.float64)
-        if self.status == "empty":
-            return Solution(np.full(len(A), np.nan), np.full(A.shape, np.nan), np.full(len(A), np.nan))
+    @cached_property
+    def padded(self) -> Prepared:
+        """The same with a flat coordinate: by symmetry the centre has a zero there."""
+        problem, start = self.problem, self.start
+        if problem is not None:
+            X = np.column_stack([problem.X, np.zeros(len(problem.X))])
+            Xt = np.ascontiguousarray(X.T)
+            problem = problem._replace(X=X, Xt=Xt, centre=np.append(problem.centre, 0.0))
+        if start is not None:
+            start = start._replace(
+                delta=_with_zero_row(start.delta), ball=_with_zero_row(start.ball),
+                dual_ball=_with_zero_row(start.dual_ball),
+            )  # fmt: skip
+        return replace(self, centre=np.append(self.centre, 0.0), problem=problem, start=start)
+
+    def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
         size = np.linalg.norm(A, axis=1)
         points, upper = np.tile(self.centre, (len(A), 1)), (1.0 + 4.0 * EPS) * self.radius * size
         todo = np.flatnonzero(size > 0.0)
@@ -73,6 +85,10 @@ class Prepared:
                 points[todo] = self.problem.centre + steps
         values = np.einsum("ij,ij->i", A, points)
         return Solution(values, points, np.maximum(upper, values))
+
+
+def _with_zero_row(x: Array) -> Array:
+    return np.vstack([x, np.zeros((1, x.shape[1]))])
 
 
 @compiled

@@ -17,33 +17,37 @@ import numpy as np
 
 from likeset._solver.absolute.mixture import ceilings, memberships, prepare
 from likeset._solver.evaluate import term_values
-from likeset._solver.problem import PointTerms, PreparedSet, Solution, WindowedSet
+from likeset._solver.problem import Kernel, PointTerms, Solution, WindowedSet
 from likeset._solver.span import Span
 from likeset._typing import EPS, Array
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(Kernel):
     """A set in the span of the covariates, and the way there."""
 
-    inner: PreparedSet
+    inner: Kernel
     span: Span = field(repr=False)
 
     @property
-    def status(self) -> str:
+    def status(self) -> str:  # type: ignore[override]
         """ "regular", "point" or "empty"."""
         return self.inner.status
 
     @property
-    def centre(self) -> Array:
+    def centre(self) -> Array:  # type: ignore[override]
         """A point of the set; if empty, the best point found."""
         return self.span.expand(self.inner.centre[None], np.zeros((1, self.span.dimension)))[0]
 
-    def solve(self, A: Array, tolerance: float = 1e-7) -> Solution:
-        """max a'theta over C for every row a of A (n, d): inf outside the span; nan if C is empty."""
-        A = np.asarray(A, dtype=np.float64)
-        if self.status == "empty":
-            return Solution(np.full(len(A), np.nan), np.full(A.shape, np.nan), np.full(len(A), np.nan))
+    @property
+    def padded(self) -> Prepared:
+        """The same with a coordinate outside the span."""
+        assert self.span.basis is not None
+        basis = np.pad(self.span.basis, ((0, 1), (0, 0)))
+        return Prepared(self.inner, Span(basis, False, self.span.dimension + 1))
+
+    def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
+        """Bounds are inf outside the span."""
         inside = self.span.contains(A, np.linalg.norm(A, axis=1))
         points, upper = np.tile(self.centre, (len(A), 1)), np.full(len(A), np.inf)
         if inside.any():
@@ -54,7 +58,7 @@ class Prepared:
         return Solution(values, points, np.maximum(upper, values))
 
 
-def prepare_unlimited(target: WindowedSet) -> PreparedSet:
+def prepare_unlimited(target: WindowedSet) -> Kernel:
     """Reduce to the span and put a ball around C; the radius of the target is infinite."""
     terms = target.terms
     assert isinstance(terms, PointTerms)

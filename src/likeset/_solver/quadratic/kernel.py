@@ -20,7 +20,7 @@ from math import inf, sqrt
 import numpy as np
 
 from likeset._solver.linalg.eigen import eigen
-from likeset._solver.problem import CurveTerms, LevelSet, Solution
+from likeset._solver.problem import CurveTerms, Kernel, LevelSet, Solution
 from likeset._solver.quadratic.pencil import MAX_STEPS, REORDER, ROUNDING, Cut, maximise, outer_bounds
 from likeset._typing import EPS, Array
 from likeset.compiling import njit
@@ -31,31 +31,30 @@ RESOLUTION = 1e-8  # relative looseness at which the eigenvalues of H are recomp
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(Kernel):
     """An ellipsoid cut with a ball, ready for any direction."""
 
     status: str  # "regular", "point" or "empty"
     minimum_bound: float  # certified lower bound of min F over the ball
     basis: Array  # orthonormal columns, shape (d, r)
     cut: Cut
+    closed_form = True
 
     @property
-    def centre(self) -> Array:
+    def centre(self) -> Array:  # type: ignore[override]
         """theta_c, shape (d,): the minimiser of F over the ball."""
         return self.basis @ self.cut.origin
 
-    def solve(self, A: Array, tolerance: float = 1e-7, outside: Array | None = None) -> Solution:
-        """Maximum of a'theta for each row a of A (n, d): attained values, maximisers, certified bounds.
+    def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
+        """Where the set is unbounded the value and the bound are +inf and the point is NaN."""
+        return self._solved(A, None, tolerance)
 
-        With lengths ``outside`` (n,), every direction has one more coordinate, of its own and orthogonal to all
-        covariates; then so have the maximisers. Where the set is unbounded the value and the bound are +inf and the
-        point is NaN; on an empty set they are -inf and NaN.
-        """
+    def _solve_outside(self, A: Array, outside: Array, near: Array | None, tolerance: float) -> Solution:
+        return self._solved(A, outside, tolerance)
+
+    def _solved(self, A: Array, outside: Array | None, tolerance: float) -> Solution:
         A, basis, rest, orthogonal = self._directions(A, outside)
-        n, d = A.shape
-        if self.status == "empty":
-            points = np.full((n, d if outside is None or orthogonal is not None else d + 1), np.nan)
-            return Solution(np.full(n, -inf), points, np.full(n, -inf))
+        n = len(A)
         values, upper, steps, along = maximise(A, rest, basis, self.cut, tolerance)
         points = (self.cut.origin + steps) @ basis.T
         if orthogonal is not None:
@@ -64,10 +63,12 @@ class Prepared:
             points = np.column_stack([points, along])
         return Solution(values, points, upper)
 
-    def bounds(self, A: Array, outside: Array, tolerance: float = 1e-7) -> Array:
-        """The outer bounds of ``solve`` alone, for a set that is not empty."""
+    def bounds(self, A: Array, outside: Array) -> Array:
+        """The outer bounds of ``solve`` alone."""
+        if self.status == "empty":
+            return np.full(len(A), -inf)
         A, basis, rest, _ = self._directions(A, outside)
-        upper: Array = outer_bounds(A, rest, basis, self.cut, tolerance)
+        upper: Array = outer_bounds(A, rest, basis, self.cut, 1e-7)
         return upper
 
     def _directions(self, A: Array, outside: Array | None) -> tuple[Array, Array, Array, Array | None]:

@@ -17,11 +17,12 @@ The method, one idea per module:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from likeset._solver.problem import CallableTerms, CurveTerms, LevelSet, Solution
+from likeset._solver.problem import CallableTerms, CurveTerms, Kernel, LevelSet, Solution
 from likeset._solver.smooth.phase_one import bounded_set, value_and_error
 from likeset._solver.smooth.sqp import CentredSet
 from likeset._solver.smooth.unbounded import UnboundedSet, unbounded_set
@@ -32,7 +33,7 @@ IN_SPAN = 1e-13  # a unit direction with a smaller part outside the span of the 
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(Kernel):
     """A level set ready for directions.
 
     status          "regular", "point" (a single point within rounding) or "empty" (certified)
@@ -49,11 +50,15 @@ class Prepared:
     basis: Array | None
     body: CentredSet | UnboundedSet | None
 
-    def solve(self, A: Array, tolerance: float = 1e-7) -> Solution:
-        """max a'theta over C for every row a of A (n, d); nan if C is empty."""
-        A = np.asarray(A, dtype=np.float64)
-        if self.status == "empty":
-            return Solution(np.full(len(A), np.nan), np.full(A.shape, np.nan), np.full(len(A), np.nan))
+    @cached_property
+    def padded(self) -> Prepared:
+        """The same, with a flat coordinate: one that a span without all of R^d has already."""
+        d = len(self.centre)
+        basis = np.eye(d + 1, d) if self.basis is None else np.pad(self.basis, ((0, 1), (0, 0)))
+        body = self.body.with_flat() if self.basis is None and isinstance(self.body, CentredSet) else self.body
+        return replace(self, centre=np.append(self.centre, 0.0), basis=basis, body=body)
+
+    def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
         square = np.einsum("ij,ij->i", A, A)
         if len(A) and square.min() > SAFE_SQUARE and square.max() < 1.0 / SAFE_SQUARE:
             length = np.sqrt(square)
@@ -129,7 +134,6 @@ def prepare(level_set: LevelSet) -> Prepared:
     body: CentredSet | UnboundedSet | None
     if radius < math.inf:
         status, theta_c, bound, body = bounded_set(reduced, terms, level, radius, flat)
-        theta_c = theta_c[:-1] if flat else theta_c
     else:
         status, theta_c, bound, body = unbounded_set(reduced, terms, level)
     centre = theta_c if basis is None else basis @ theta_c

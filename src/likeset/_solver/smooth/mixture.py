@@ -13,14 +13,15 @@ If that point is not well inside C, Phi itself is minimised, with the usual cert
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms, log_sum_exp, term_sizes
 from likeset._solver.newton import Evaluation, minimise_convex, minimise_over_ball
-from likeset._solver.problem import CurveTerms, Solution, WindowedSet
+from likeset._solver.problem import CurveTerms, Kernel, Solution, WindowedSet
 from likeset._solver.smooth.mixture_newton import maximise_directions
 from likeset._solver.smooth.mixture_sums import Centred, hessian_factor, workspace
 from likeset._solver.voice_sums import covariate_pulls, window_exponents
@@ -33,7 +34,7 @@ CENTRAL = 0.5  # share of the radius beyond which a centre is drawn towards zero
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(Kernel):
     """A window mixture ready for directions.
 
     ``body`` is in the eigenbasis of the Hessian of all terms (columns of ``axes``, largest eigenvalue first), where few
@@ -49,16 +50,30 @@ class Prepared:
     axes: Array
     curvatures: Array
     spring: float
+    ball: _Ball  # the ball as it is, where the body has a smaller one around the set
+    starts_near = True
 
-    def solve(self, A: Array, tolerance: float = 1e-7) -> Solution:
-        """max a'theta over C for every row a of A (n, d); nan if C is empty."""
-        return self.solve_near(A, np.zeros((0, np.shape(A)[1])), tolerance)
+    @cached_property
+    def padded(self) -> Prepared:
+        """The same with a flat coordinate."""
+        d, body = len(self.centre), self.body
+        axes = np.zeros((d + 1, d + 1))
+        axes[:d, :d], axes[d, d] = self.axes, 1.0
+        flat = body._replace(
+            X=np.column_stack([body.X, np.zeros(len(body.X))]), theta_c=np.append(self.ball.centre @ self.axes, 0.0),
+            radius=self.ball.radius, e2=self.ball.room,
+        )  # fmt: skip
+        return replace(
+            self, centre=np.append(self.centre, 0.0), body=flat, axes=axes, curvatures=np.append(self.curvatures, 0.0),
+            spring=2.0 / self.ball.room,
+        )  # fmt: skip
 
-    def solve_near(self, A: Array, near: Array, tolerance: float = 1e-7) -> Solution:
-        """The same, from starting points, one for every row of A (or none); rows of zeros are no starting points."""
-        A = np.ascontiguousarray(A, dtype=np.float64)
-        if self.status == "empty":
-            return Solution(np.full(len(A), np.nan), np.full(A.shape, np.nan), np.full(len(A), np.nan))
+    def _left_outside(self, near: Array) -> Array:
+        left = np.maximum(self.radius**2 - np.einsum("ij,ij->i", near, near), 0.0)
+        return np.where(near.any(axis=1), np.sqrt(left), 0.0)
+
+    def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
+        near = np.zeros((0, A.shape[1])) if near is None else near
         length = np.linalg.norm(A, axis=1)
         moving = length > 0.0
         points, upper = np.tile(self.centre, (len(A), 1)), np.zeros(len(A))
@@ -101,7 +116,7 @@ def prepare(target: WindowedSet) -> Prepared:
     base = evaluate_terms(unit, -np.abs(z) if terms.curve == Curve.SOFTPLUS else z)[1]
     exponents = window_exponents(target.windows, target.gains + heights)
     log_voices = exponents - log_sum_exp(exponents)
-    ball = _Ball(theta, radius * (1 + 32 * EPS), e2)
+    ball = whole_ball = _Ball(theta, radius * (1 + 32 * EPS), e2)
     if terms.curve == Curve.QUADRATIC:
         reach = _reach(target, exponents, first, second, err)
         if reach < DISTANT * radius and float(np.linalg.norm(theta)) + reach < radius:
@@ -114,7 +129,9 @@ def prepare(target: WindowedSet) -> Prepared:
         e=e, e2=ball.room,
     )  # fmt: skip
     outer = radius * (1 + 32 * EPS)
-    return Prepared(status, theta, outer, bound, body, axes, curvatures / max(joint_room, e), 2.0 / ball.room)
+    return Prepared(
+        status, theta, outer, bound, body, axes, curvatures / max(joint_room, e), 2.0 / ball.room, whole_ball
+    )
 
 
 class _Ball(NamedTuple):

@@ -27,13 +27,12 @@ def bounded_set(
 ) -> tuple[str, Array, float, CentredSet]:
     """(status, theta_c, certified lower bound of min F, the set around theta_c).
 
-    ``flat`` appends to X and to theta_c a coordinate on which F does not depend.
+    ``flat`` gives the set one more coordinate, on which F does not depend.
     """
     status, theta_c, bound, e = find_centre(X, terms, level, radius)
-    if flat:
-        X, theta_c = np.column_stack([X, np.zeros(len(X))]), np.append(theta_c, 0.0)
     e2 = max(radius**2 - float(theta_c @ theta_c), 0.0) + 64 * EPS * radius**2
-    return status, theta_c, bound, centre_terms(X, terms, theta_c, radius * (1 + 32 * EPS), e, e2)
+    body = centre_terms(X, terms, theta_c, radius * (1 + 32 * EPS), e, e2)
+    return status, theta_c, bound, body.with_flat() if flat else body
 
 
 def value_and_error(X: Array, terms: CurveTerms | CallableTerms, theta: Array, level: float) -> tuple[float, float]:

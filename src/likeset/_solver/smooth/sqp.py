@@ -17,7 +17,7 @@ Convergence is quadratic, 2-4 iterations as a rule; the bound is valid whether o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
@@ -75,6 +75,16 @@ class CentredSet:
     def turned_squares(self) -> Array:
         """Their squares: weights times this is the diagonal of a Hessian in these coordinates."""
         return self.turned**2
+
+    def with_flat(self) -> CentredSet:
+        """The same with one more coordinate, on which F does not depend."""
+        d = len(self.theta_c)
+        axes = np.zeros((d + 1, d + 1))
+        axes[:d, :d], axes[d, d] = self.axes, 1.0
+        return replace(
+            self, X=_with_zero(self.X), theta_c=np.append(self.theta_c, 0.0), g_c=np.append(self.g_c, 0.0),
+            curvatures=np.append(self.curvatures, 0.0), axes=axes,
+        )  # fmt: skip
 
     def project(self, Y: Array, U: Array, slopes: Array, weights: Array, rise: Array) -> None:
         """Rows of Y and U = Y X' to the boundary of C, in place; derivatives there to slopes, weights, rise."""
@@ -201,6 +211,10 @@ class CentredSet:
         model_maximisers(rotated, self.curvatures, g, theta, self.e, self.e2, 1.0, 1.0, 1e-2, delta)
         start: Array = delta @ self.axes.T
         return start
+
+
+def _with_zero(X: Array) -> Array:
+    return np.column_stack([X, np.zeros(len(X))])
 
 
 @cache

@@ -1,0 +1,157 @@
+r"""Evidence: what the data say about every parameter, in one object.
+
+Observations are merged into *groups*, one for each covariate and class (:mod:`~likeset.evidence.ledger`), and groups
+speak in *voices*, ratios that are averaged:
+
+    log R(theta) = log sum_k pi_k exp sum_{g in voice k} [ gain_g + phi_g(x_g'theta)],   C = Theta cut with R <= 1/alpha
+
+    symbol    here
+    x_g       a row of ``covariates``, and of ``coordinates`` in the basis
+    phi_g     ``terms``: convex functions of z = x_g'theta
+    gain_g    ``gains``: what the forecasts earned, less the part of the likelihood that is free of theta
+    pi_k      ``voices``: shares of the error level, and which groups each voice holds
+
+One voice that holds every group is the joint set; windows are voices over covariates; whoever has another idea writes
+another table of voices. A voice that holds an outcome forecast with density zero has ratio zero for good and is left
+out; one that holds nothing has ratio one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf
+
+import numpy as np
+
+from likeset import _solver
+from likeset._solver import Kernel
+from likeset._solver.charge import charge_of, minima
+from likeset._solver.evaluate import log_sum_exp, reweighted, term_values, values_and_slopes
+from likeset._solver.problem import Terms, WindowedSet, WindowTable
+from likeset._solver.voice_sums import window_exponents
+from likeset._typing import EPS, Array, IntArray, Mask
+
+ROUNDING = 64 * EPS
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Where observations were made: the covariates seen, and which of them every group belongs to.
+
+    covariates    as given, one row per distinct covariate
+    coordinates   of these in the basis
+    outside       lengths outside its span
+    owners        the covariate of every group
+    """
+
+    covariates: Array
+    coordinates: Array
+    outside: Array
+    owners: IntArray
+
+    @cached_property
+    def one_each(self) -> bool:
+        """Whether groups are covariates."""
+        return len(self.owners) == len(self.covariates) and bool((self.owners == np.arange(len(self.owners))).all())
+
+    def spread(self, per_covariate: Array) -> Array:
+        """One entry per group (last axis) from one per covariate."""
+        return per_covariate if self.one_each else per_covariate[..., self.owners]
+
+    def gathered(self, per_group: Array) -> Array:
+        """Sums per covariate (last axis) of entries per group."""
+        if self.one_each:
+            return per_group
+        out = np.zeros((len(self.covariates), *per_group.shape[:-1]))
+        np.add.at(out, self.owners, np.moveaxis(per_group, -1, 0))
+        return np.moveaxis(out, 0, -1)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """log R as a function of theta, and the set { log R <= threshold, |theta| <= bound }."""
+
+    groups: Groups
+    terms: Terms
+    gains: Array
+    voices: WindowTable
+    threshold: float
+    bound: float
+
+    @cached_property
+    def audible(self) -> WindowTable:
+        """The voices whose ratio is not zero for good: those without an outcome that was forecast with density zero."""
+        voices = self.voices
+        lost = np.isneginf(self.gains)
+        if not lost.any():
+            return voices
+        owners = voices.owners
+        keep = np.bincount(owners, weights=lost[voices.members], minlength=len(voices.log_shares)) == 0
+        sizes = np.diff(voices.starts)[keep]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return WindowTable(starts, voices.members[keep[owners]], voices.log_shares[keep])
+
+    @cached_property
+    def says_nothing(self) -> bool:
+        """Whether log R is the same for every theta, and below the threshold."""
+        return len(self.audible.members) == 0 or self.threshold == inf
+
+    # -- one parameter ------------------------------------------------------------------------------------------
+
+    def contributions(self, values: Array) -> Array:
+        """gain_g + phi_g at z (n, number of covariates); -inf where q was zero, whatever the likelihood."""
+        return self._contributions(term_values(self.terms, self.groups.spread(values)))
+
+    def log_ratio(self, values: Array) -> Array:
+        """log R of parameters with the z ``values`` at the covariates, one row each."""
+        return log_sum_exp(window_exponents(self.audible, self.contributions(values)))
+
+    def allows(self, values: Array, norms: Array) -> Mask:
+        """Whether log R <= threshold up to rounding, for parameters with these z and norms."""
+        if self.says_nothing:
+            return np.ones(len(values), dtype=bool)
+        losses, slopes = values_and_slopes(self.terms, self.groups.spread(values))
+        # Gains and losses cancel: the rounding of their sum is that of the numbers it was made from. So does the
+        # rounding of z = x'theta count, times the slope of the loss.
+        reach = norms[:, None] * self.groups.spread(np.linalg.norm(self.groups.coordinates, axis=1))
+        parts = np.abs(losses) + np.where(np.isneginf(self.gains), 0.0, np.abs(self.gains)) + np.abs(slopes) * reach
+        excess = log_sum_exp(window_exponents(self.audible, self._contributions(losses))) - self.threshold
+        sizes = 1.0 + window_exponents(self.audible, parts).max(axis=1, initial=0.0)
+        return (excess < inf) & (excess <= 4 * ROUNDING * sizes)
+
+    # -- all of them --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def charge(self) -> float:
+        """Nats by which bounds raise the threshold, because covariates were merged to numerical rank.
+
+        See :mod:`likeset._solver.charge`.
+        """
+        squares = np.where(np.isneginf(self.gains), 0.0, self.groups.spread(self.groups.outside**2))
+        if not squares.any():
+            return 0.0
+        lowest, slack = minima(self.terms), 0.0
+        if lowest is not None:
+            quiet = window_exponents(self.audible, np.where(np.isneginf(self.gains), 0.0, self.gains + lowest))
+            slack = self.threshold - float(quiet.min(initial=inf))
+        lengths = self.groups.spread(np.linalg.norm(self.groups.coordinates, axis=1))
+        return charge_of(self.terms, squares, self.bound, slack, self.bound * np.hypot(lengths, np.sqrt(squares)))
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """What answers for extrema and emptiness."""
+        gains = np.where(np.isneginf(self.gains), 0.0, self.gains)  # of groups that no audible voice holds
+        X = self.groups.coordinates if self.groups.one_each else self.groups.coordinates[self.groups.owners]
+        level = self.threshold + self.charge
+        return _solver.prepare(WindowedSet(X, self.terms, gains, self.audible, level, self.bound))
+
+    def reweighted(self, weights: Array, threshold: float) -> Evidence:
+        """One voice, in which every covariate counts with a weight v in [0, 1]: sum_g v_g [gain_g + phi_g]."""
+        v = self.groups.spread(weights)
+        gains = np.where(v > 0, v * np.where(v > 0, self.gains, 0.0), 0.0)
+        joint = WindowTable.joint(len(gains))
+        return replace(self, terms=reweighted(self.terms, v), gains=gains, voices=joint, threshold=threshold)
+
+    def _contributions(self, losses: Array) -> Array:
+        return self.gains + np.where(np.isneginf(self.gains), 0.0, losses)

@@ -1,0 +1,115 @@
+r"""What voices are: ratios that are averaged, each of which hears a part of the observations.
+
+For every voice k and every observation s a mask m_sk in {0, 1} says whether k hears s. If the mask is known before y_s
+is, it is a predictable weight, so
+
+    M_k(theta) = prod_{s: m_sk = 1} q_s(y_s|x_s) / p_theta(y_s|x_s)
+
+is a martingale at the truth like the ratio of all data, and so is any average  R = sum_k pi_k M_k  with shares pi that
+add up to one. The set { R <= 1/alpha } is convex, and its guarantee is that of the ratio of all data.
+
+A mask depends on the covariate x_s and, if a voice wants that, on the *class* of the observation: a whole number made
+of how well z = x_s'theta was known beforehand (``label``), written into the ledger and never made again. Observations
+of one covariate and one class are a group; ``of`` says which voices hear a group.
+
+Another kind of voices is one file with one class derived from :class:`Voices`, and one entry in ``VOICES``
+(``voices/__init__.py``).
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from likeset._solver.problem import WindowTable
+from likeset._typing import Array, Mask
+from likeset.spaces.base import Space
+
+
+class Voices(ABC):
+    """Settings of voices: fixed before the first observation."""
+
+    gauged: bool = False
+    """Whether classes matter: then ``label`` is asked before every observation."""
+
+    @abstractmethod
+    def start(self, space: Space) -> Membership:
+        """Membership before anything was seen; a typed error if these voices do not fit the space."""
+
+    @abstractmethod
+    def of(self, space: Space, x: Array, label: int) -> Mask:
+        """Which voices hear observations at x (one row) of class ``label``."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Constructor arguments, for saving."""
+
+    def label(self, spread: float) -> int:
+        """The class of an observation whose z was known up to the variance ``spread``, in units of the noise."""
+        return 0
+
+
+class SharedMasks:
+    """One row of masks per group, append-only, shared by every membership that is a prefix of them."""
+
+    def __init__(self, rows: Mask, capacity: int) -> None:
+        self.filled = len(rows)
+        self.rows = np.zeros((capacity, rows.shape[1]), dtype=bool)
+        self.rows[: self.filled] = rows
+
+
+class Membership:
+    """Which voices hold the groups seen so far: immutable, and grows without copying.
+
+    ``masks``, one row per voice and one column per group, is what it starts from.
+    """
+
+    def __init__(self, voices: Voices, space: Space, log_shares: Array, masks: Mask) -> None:
+        self.voices, self.space, self.log_shares = voices, space, log_shares
+        self._size = masks.shape[1]
+        self._table = SharedMasks(masks.T, max(16, self._size))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Membership:
+        # A table of its own: two sequences must not append to one.
+        return Membership(self.voices, self.space, self.log_shares, self.masks)
+
+    @property
+    def masks(self) -> Mask:
+        """Which voices (rows) hold which groups (columns, in order of first appearance); a view, do not write."""
+        return self._table.rows[: self._size].T
+
+    def including(self, x: Array, label: int = 0) -> Membership:
+        """The same with one more group: observations at x of class ``label``."""
+        row = self.voices.of(self.space, x, label)
+        table, n = self._table, self._size
+        if table.filled != n or n == len(table.rows):
+            table = SharedMasks(table.rows[:n], max(16, 2 * n))
+        table.rows[n] = row
+        table.filled = n + 1
+        grown = copy.copy(self)
+        grown.__dict__.pop("table", None)  # cached, of the groups before
+        grown._table, grown._size = table, n + 1
+        return grown
+
+    @cached_property
+    def table(self) -> WindowTable:
+        """Voices as the solver wants them: those that hold the same groups are one, with the sum of the shares."""
+        distinct, group = np.unique(self.masks, axis=0, return_inverse=True)
+        shares = np.bincount(group.ravel(), weights=np.exp(self.log_shares), minlength=len(distinct))
+        starts = np.concatenate([[0], np.cumsum(distinct.sum(axis=1))]).astype(np.int64)
+        return WindowTable(starts, np.nonzero(distinct)[1].astype(np.int64), np.log(shares))
+
+    def state(self) -> dict[str, Array]:
+        """The masks of the groups seen, in order of first appearance."""
+        return {"masks": self.masks.astype(np.float64)}
+
+    def restored(self, state: dict[str, Array]) -> Membership:
+        """The membership whose ``state`` this is."""
+        masks = np.asarray(state["masks"])
+        if masks.ndim != 2 or len(masks) != len(self.log_shares) or not np.isin(masks, (0.0, 1.0)).all():
+            raise ValueError("the masks do not fit the voices")
+        return Membership(self.voices, self.space, self.log_shares, masks.astype(bool))
