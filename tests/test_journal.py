@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks and signa
 def opened(path, case="poisson"):
     """The sequence of a case of test_update, durable."""
     made = CASES[case][0]()
-    windows = "auto" if made._windows_are_automatic else made.windows
+    windows = "auto" if made._voices_are_automatic else made.voices
     pieces = {"predictor": made.predictor, "weighting": made.weighting, "windows": windows}
     return ls.ConfidenceSequence.open(path, made.family, made.space, made.alpha, **pieces)
 

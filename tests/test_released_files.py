@@ -16,6 +16,7 @@ FUNCTIONS = [name for name in ANSWERS if name.startswith("rkhs")]
 
 # What the solver certifies may move by its gap; log ratios are sums, forecasts smooth functions of them.
 SAME = {"rtol": 1e-12, "atol": 1e-12}
+FITTED = {"rtol": 1e-9, "atol": 1e-9}  # an estimate found by iteration, to 1e-9, ends elsewhere on another processor
 BANDS = {"rtol": 1e-6, "atol": 1e-6}
 # A new basis of the same span: the old one was sound for these kernels and points (condition numbers below 1e6), and a
 # rebuilt forecaster fits its beliefs again from other warm starts (to 1e-6 nats).
@@ -54,7 +55,7 @@ def test_linear_files_continue_with_the_same_numbers(name):
     np.testing.assert_allclose(seq.set.lower(said["arms"]), said["saved"]["lower"], **BANDS)
     n = seq.n_observations
     seq.update(said["continued"]["x"], said["continued"]["y"])
-    check(seq, said["continued"], n, SAME, SAME)
+    check(seq, said["continued"], n, FITTED, FITTED)
     np.testing.assert_allclose(seq.set.upper(said["arms"]), said["continued"]["upper"], **BANDS)
 
 

@@ -99,8 +99,8 @@ class ConfidenceSequence(AllOrNothing):
                 "is not a weighting",
                 "pass e.g. BiasWeighting() or an object with weight and observe",
             )
-        voices = _one_of("voices", voices, windows)
-        self.voices = _chosen_voices(voices, family, space)
+        name, voices = _one_of(voices, windows)
+        self.voices = _chosen_voices(name, voices, family, space)
         self._voices_are_automatic = isinstance(voices, str)
         basis = space.start()
         self._running = Running(
@@ -146,7 +146,7 @@ class ConfidenceSequence(AllOrNothing):
         """
         from likeset.persistence.durable import DurableRecord
 
-        voices = _one_of("voices", voices, windows)
+        voices = _one_of(voices, windows)[1]
         sequence = cls(family, space, alpha, predictor, weighting, voices)
         sequence._durable = DurableRecord(sequence, path, voices)
         return sequence
@@ -324,16 +324,16 @@ class ConfidenceSequence(AllOrNothing):
         return self._scoring.score(forecast, phi, y)
 
 
-def _one_of(name: str, voices: Any, windows: Any) -> Any:
-    """The choice of voices, under whichever name it was given."""
+def _one_of(voices: Any, windows: Any) -> tuple[str, Any]:
+    """The choice of voices, and under which name it was given."""
     if isinstance(windows, str) and windows == "auto":
-        return voices
+        return "voices", voices
     if not (isinstance(voices, str) and voices == "auto"):
-        raise InvalidArgumentError(name, voices, "stands beside windows, its other name", "give one of the two")
-    return windows
+        raise InvalidArgumentError("voices", voices, "stands beside windows, its other name", "give one of the two")
+    return "windows", windows
 
 
-def _chosen_voices(voices: Any, family: Family, space: Space) -> Voices | None:
+def _chosen_voices(name: str, voices: Any, family: Family, space: Space) -> Voices | None:
     if voices is None:
         return None
     if isinstance(voices, Voices):
@@ -341,4 +341,4 @@ def _chosen_voices(voices: Any, family: Family, space: Space) -> Voices | None:
         return voices
     if isinstance(voices, str) and voices == "auto":
         return automatic_windows(family, space)
-    raise InvalidArgumentError("voices", voices, "is no choice of voices", 'pass Windows(...), None or "auto"')
+    raise InvalidArgumentError(name, voices, "is no choice of voices", 'pass Windows(...), Patience(), None or "auto"')

@@ -13,7 +13,7 @@ from likeset.errors import FileFormatError, InvalidArgumentError
 from likeset.families import FAMILIES
 from likeset.predictors import PREDICTORS, Aggregate, Fixed
 from likeset.spaces import SPACES
-from likeset.voices import VOICES
+from likeset.voices import VOICES, Voices
 from likeset.weights import WEIGHTINGS
 
 MAX_PIECES = 1000  # predictors in one aggregate, members of members included
@@ -35,7 +35,12 @@ def describe(piece: Any) -> dict[str, Any]:
     settings = piece.settings()
     if settings is None:
         return {"own": name}
-    return {"type": name, "settings": _written(settings)}
+    described = {"type": name, "settings": _written(settings)}
+    if isinstance(piece, Voices) and (parts := getattr(piece, "parts", None)):
+        described["parts"] = {role: describe(part) for role, part in parts.items()}
+        if any("own" in part for part in described["parts"].values()):
+            return {"own": name}
+    return described
 
 
 def piece_from(role: str, description: Any, own: Any) -> Any:
@@ -66,6 +71,10 @@ def _made(role: str, description: dict[str, Any]) -> Any:
     if cls is Aggregate:
         return cls(*(_made(role, member) for member in description["members"]))
     settings = _read(description["settings"])
+    if "parts" in description:
+        if not isinstance(description["parts"], dict):
+            raise ValueError(f"the parts of {role} are {type(description['parts']).__name__}, not descriptions")
+        settings |= {part: _made(role, inner) for part, inner in description["parts"].items()}
     return cls.from_settings(settings) if hasattr(cls, "from_settings") else cls(**settings)
 
 
@@ -88,5 +97,8 @@ def _read(value: Any) -> Any:
 
 def count_of(description: Any) -> int:
     """Number of pieces in a description: 1, and the members of an aggregate."""
-    members = description.get("members", []) if isinstance(description, dict) else []
-    return 1 + sum(count_of(member) for member in members)
+    if not isinstance(description, dict):
+        return 1
+    members, parts = description.get("members", []), description.get("parts", {})
+    inner = [*members, *(parts.values() if isinstance(parts, dict) else [])]
+    return 1 + sum(count_of(member) for member in inner)

@@ -133,7 +133,7 @@ class Windows(Voices):
             shares = np.append(shares, self.joint_share)
         return Membership(self, space, np.log(shares), np.zeros((len(shares), 0), dtype=bool))
 
-    def of(self, space: Space, x: Array, label: int) -> Mask:
+    def of(self, space: Space, x: Array, label: int = 0) -> Mask:
         """Which windows the covariate x (one row) belongs to; classes do not matter."""
         around = np.abs(_correlation_of(space)(self.centres, x[None])[:, 0]) >= self.correlation
         outside = [not around.any()]
@@ -178,7 +178,7 @@ class MaskedWindows(Voices):
         weights = np.append(weights, weights.mean())
         return Membership(self, space, np.log(weights / weights.sum()), np.zeros((len(weights), 0), dtype=bool))
 
-    def of(self, space: Space, x: Array, label: int) -> Mask:
+    def of(self, space: Space, x: Array, label: int = 0) -> Mask:
         """Which windows the covariate x (one row) belongs to; classes do not matter."""
         listed = np.flatnonzero((self.covariates == x).all(axis=1))
         inside = self.masks[:, listed[0]] if len(listed) else np.zeros(len(self.masks), dtype=bool)
