@@ -26,6 +26,7 @@ from benchmarks import (
     support,
     updates,
     variants,
+    widths,
     windows,
 )
 
@@ -44,6 +45,7 @@ STUDIES = {
     "product": product.run,
     "companion": companion.run,
     "linear": linear.run,
+    "widths": widths.run,
 }  # what else was tried: only when asked for
 
 

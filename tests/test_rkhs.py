@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 import likeset as ls
-from reference import run
+from reference import run as solved
 
 GRID = np.linspace(0, 1, 24)
 FAMILIES = [ls.Gaussian(0.2), ls.Laplace(0.2), ls.Poisson(), ls.Bernoulli(), ls.Weibull(2.0)]
@@ -109,7 +109,7 @@ def test_kernel_native_bands_equal_explicit_features_and_cvxpy(family):
     level = np.log(1 / sequence.alpha) - sequence.ledger.log_q.rows.sum()
     for j in (0, 11):
         problem = cp.Problem(cp.Maximize(phi[j] @ theta), [loss <= level, cp.norm(theta) <= 2.0])
-        assert run(problem, {}) in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
+        assert solved(problem, {}) in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
         assert high[j] == pytest.approx(problem.value, abs=2e-4)
         assert high[j] >= problem.value - 1e-4
 

@@ -11,7 +11,7 @@ import numpy as np
 from likeset._solver.problem import WindowTable
 from likeset._typing import Array
 from likeset.all_or_nothing import AllOrNothing
-from likeset.arguments import error_level, has_shape
+from likeset.arguments import choice, error_level, has_shape
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError, PieceError, ShapeError
 from likeset.evidence.evidence import Evidence
@@ -25,7 +25,7 @@ from likeset.predictors.base import Gauge, is_piece
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Space
 from likeset.undo import Undo
-from likeset.voices.automatic import automatic_windows
+from likeset.voices.automatic import PURPOSES, automatic_voices
 from likeset.voices.base import Voices
 from likeset.weights import Unweighted, Weigher, Weighting
 
@@ -188,13 +188,15 @@ class ConfidenceSequence(AllOrNothing):
             self._settle()
             return self._running.ledger
 
-    def expect(self, arms: Any) -> None:
-        """Say, before the first observation, which covariates will be asked about.
+    def expect(self, arms: Any = None, purpose: str = "optimism") -> None:
+        """Say, before the first observation, which covariates will be asked about (None: not known), and what for.
 
-        With ``voices="auto"`` the sequence then takes windows around these arms (in a linear model, if one observation
-        can tell much, see :mod:`~likeset.voices.automatic`): tighter bounds for them, and as valid, since arms known
-        beforehand do not depend on any y. A finite domain, or voices given, stay what they are.
+        With ``voices="auto"`` the sequence then takes the voices that are best for the purpose
+        (:mod:`~likeset.voices.automatic`): "optimism", to choose by upper bounds, or "inference", for intervals and
+        certified decisions. Policies do this for themselves. Bounds get tighter and stay as valid, since arms known
+        beforehand do not depend on any y. Voices that were given stay what they are.
         """
+        purpose = choice("purpose", purpose, PURPOSES)
         with self._lock:
             self._settle()
             if self.n_observations:
@@ -205,7 +207,8 @@ class ConfidenceSequence(AllOrNothing):
                     "call expect before the first update",
                 )
             if self._voices_are_automatic:
-                voices = automatic_windows(self.family, self.space, self.space.covariates(arms, "arms"))
+                rows = None if arms is None else self.space.covariates(arms, "arms")
+                voices = automatic_voices(self.family, self.space, rows, purpose)
                 self._all_or_nothing(lambda undo: self._take_voices(undo, voices), new_voices=True)
 
     def update(self, x: Any, y: Any) -> None:
@@ -340,5 +343,5 @@ def _chosen_voices(name: str, voices: Any, family: Family, space: Space) -> Voic
         voices.start(space)  # refuses what does not fit
         return voices
     if isinstance(voices, str) and voices == "auto":
-        return automatic_windows(family, space)
+        return automatic_voices(family, space)
     raise InvalidArgumentError(name, voices, "is no choice of voices", 'pass Windows(...), Patience(), None or "auto"')

@@ -84,6 +84,8 @@ class Elimination(Policy):
     (1, 0.05)
     """
 
+    purpose = "inference"
+
     def __init__(self, seq: Any, arms: Any = None, *, reward: Any = "increasing", epsilon: float = 0.0) -> None:
         self.epsilon = real_number("epsilon", epsilon)
         if not 0.0 <= self.epsilon < np.inf:

@@ -32,6 +32,8 @@ class LowerBound(Policy):
     (0, 1)
     """
 
+    purpose = "inference"
+
     def __init__(
         self,
         seq: Any,

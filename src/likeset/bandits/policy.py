@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -53,10 +53,13 @@ class Policy(ABC):
     arms     what is on offer: a table, or a box of covariates
     reward   the :class:`~likeset.Reward` sought
 
-    A fresh ``ConfidenceSequence`` is told of arms that are known from the start (``expect``), so that its automatic
-    windows can be built around them. That is the last thing done when a policy is made: after an error the sequence is
-    as it was.
+    A fresh ``ConfidenceSequence`` is told what it is for, and of arms that are known from the start (``expect``), so
+    that its automatic voices can be chosen for them. That is the last thing done when a policy is made: after an error
+    the sequence is as it was.
     """
+
+    purpose: ClassVar[str] = "optimism"
+    """What a fresh sequence is told that its sets are for: "optimism" or "inference"."""
 
     def __init__(
         self,
@@ -76,8 +79,8 @@ class Policy(ABC):
         self.reward = as_reward(reward, getattr(seq, "family", None), reach)
         self._running = RunningBounds(seq.space, seq.alpha, self.reward)
         self._refuse(arms)
-        if arms is not None and getattr(seq, "n_observations", None) == 0 and callable(getattr(seq, "expect", None)):
-            seq.expect(self.arms.fixed)  # competing sets have no windows to choose, and no such method
+        if getattr(seq, "n_observations", None) == 0 and callable(getattr(seq, "expect", None)):
+            seq.expect(self.arms.fixed, self.purpose)  # competing sets have no voices to choose, and no such method
 
     def __repr__(self) -> str:
         family, count = getattr(self.seq, "family", None), getattr(self.seq, "n_observations", None)

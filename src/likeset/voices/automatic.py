@@ -1,19 +1,27 @@
-r"""Windows or not: what ``windows="auto"`` means, chosen by measurement (docs/windows.md).
+r"""Which voices: what ``voices="auto"`` means, chosen by measurement (docs/patience.md has the table).
 
-Function spaces get windows that cover their finite domain; without a domain, the arms, if these are known.
+    purpose                                 linear models                            function spaces
+    inference: nothing announced            patience                                 windows, each with three patiences
+    inference about announced arms,         patience beside windows around           the same, around the arms
+    certified stops (``Elimination``)       the arms, if one observation tells much  where there is no domain
+    optimism (``UCB``)                      windows around the arms, half joint,     windows
+                                            if one observation tells much; or joint
 
-Linear models get windows around their arms, if these are known and one observation can tell much. A joint set pays for
-learning every direction of theta; windows pay for fewer directions, and for log K besides, K their number. Where
-observations tell little, little is learnt, and there is nothing to save. The measure is how different the law of one
+Patience pays for learning once instead of for ever (:mod:`~likeset.voices.patience`), which makes well-explored
+directions narrow first: what inference and certified stops want, and an optimist does not, whom it sends exploring.
+
+Windows pay for what had to be learnt near a point. In linear models they save something where observations tell much;
+where they tell little, little is learnt, and there is nothing to save. The measure is how different the law of one
 observation can be for two parameters of Theta: four times the Bhattacharyya distance,
 
     -4 log integral sqrt( p(y | z = reach/2) p(y | z = -reach/2) ) dy,       reach = B max_i |x_i|,
 
 which is (reach/sigma)^2 / 2 for Gaussian noise. From about three on windows were as good or better in every case
-measured; below, the differences went both ways. Half of the error level stays with the joint window: never more than
-log 2 = 0.7 nats worse than the joint set.
+measured; below, the differences went both ways. Half of the error level stays with the joint or the patient voices:
+never more than log 2 = 0.7 nats worse than these.
 
-Families of the user's own keep the joint set: their windows are solved for by the dual, slowly.
+Families of the user's own keep the joint set: their mixtures are solved for by the dual, slowly. So do spaces without a
+bound.
 """
 
 from __future__ import annotations
@@ -25,25 +33,44 @@ from likeset.families.base import CurveFamily, Family
 from likeset.families.laplace import Laplace
 from likeset.spaces.base import Space
 from likeset.spaces.linear import Linear
+from likeset.voices.base import Voices
+from likeset.voices.patience import Patience
 from likeset.voices.windows import Correlated, Windows
 
 MUCH = 2.5
 _SMALLEST = 2.0**-20
 
 
-def automatic_windows(family: Family, space: Space, arms: Array | None = None) -> Windows | None:
-    """Windows where they were measured to be better, else None: the joint set. So also where norms are unlimited."""
+PURPOSES = ("optimism", "inference")
+
+
+def automatic_voices(
+    family: Family, space: Space, arms: Array | None = None, purpose: str = "inference"
+) -> Voices | None:
+    """The voices that were measured to be best for a purpose; None is the joint set."""
     solved_fast = isinstance(family, CurveFamily | Laplace)
-    if not solved_fast or not np.isfinite(space.bound) or not isinstance(space, Correlated):
+    if not solved_fast or not np.isfinite(space.bound):
+        return None
+    if isinstance(space, Linear):
+        windows = _around(family, space, arms)
+        if purpose == "optimism":
+            return None if windows is None else Windows(windows.centres, windows.correlation, joint_share=0.5)
+        return Patience() if windows is None else Patience().beside(windows)
+    if not isinstance(space, Correlated):
         return None
     if getattr(space, "domain", None) is not None:
-        return Windows.covering(space)
+        arms = None
+    elif arms is None or len(arms) < 2:
+        return None
+    return Windows.covering(space, arms)
+
+
+def _around(family: Family, space: Linear, arms: Array | None) -> Windows | None:
+    """Windows around the arms of a linear model, where they pay."""
     if arms is None or len(arms) < 2:
         return None
-    if not isinstance(space, Linear):
-        return Windows.covering(space, arms)
     reach = space.bound * float(np.linalg.norm(arms, axis=1).max())
-    return Windows.covering(space, arms, correlation=0.4, joint_share=0.5) if tells_much(family, reach) else None
+    return Windows.covering(space, arms, correlation=0.4) if tells_much(family, reach) else None
 
 
 def tells_much(family: Family, reach: float) -> bool:

@@ -33,8 +33,13 @@ from likeset.spaces.base import Space
 class Voices(ABC):
     """Settings of voices: fixed before the first observation."""
 
-    gauged: bool = False
-    """Whether classes matter: then ``label`` is asked before every observation."""
+    ratio: float | None = None
+    """Of one threshold between classes to the next; None where classes do not matter, and ``label`` is never asked."""
+
+    @property
+    def gauged(self) -> bool:
+        """Whether classes matter: then ``label`` is asked before every observation."""
+        return self.ratio is not None
 
     @abstractmethod
     def start(self, space: Space) -> Membership:

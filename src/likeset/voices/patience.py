@@ -19,7 +19,7 @@ No horizon has to be chosen: the first voices have equal shares, all further one
 
 from __future__ import annotations
 
-from math import isfinite, log
+from math import inf, log
 from typing import Any
 
 import numpy as np
@@ -53,11 +53,9 @@ class Patience(Voices):
     True
     """
 
-    gauged = True
-
     def __init__(self, voices: int = 5, ratio: float = 4.0, tail: float = 0.1) -> None:
         self.voices = positive_integer("voices", voices, MOST, "more are never needed")
-        self.ratio = real_number("ratio", ratio)
+        self.ratio: float = real_number("ratio", ratio)
         if not 1.0 < self.ratio <= 1e6:
             raise InvalidArgumentError("ratio", ratio, "is not between 1 and 1e6", "pass e.g. 4")
         self.tail = real_number("tail", tail)
@@ -93,11 +91,10 @@ class Patience(Voices):
         >>> [Patience().label(r) for r in (5.0, 1.0, 0.3, 0.25, 0.0)]
         [0, 1, 1, 2, 23]
         """
-        last = len(self.shares) - 1
         if not spread <= 1.0:
             return 0
-        steps = -log(spread) / log(self.ratio) if spread > 0.0 else float("inf")
-        return min(1 + int(steps + 1e-9), last) if isfinite(steps) else last
+        steps = -log(spread) / log(self.ratio) if spread > 0.0 else inf
+        return min(1 + int(steps + 1e-9), MOST - 1) if steps < MOST else MOST - 1
 
     def of(self, space: Space, x: Array, label: int) -> Mask:
         """Voices up to the label."""
@@ -125,8 +122,7 @@ class Beside(Voices):
         self.share = real_number("share", share)
         if not 0.0 < self.share < 1.0:
             raise InvalidArgumentError("share", share, "is not between 0 and 1", "pass e.g. 0.5")
-        _one_gauge(first, second)
-        self.gauged = first.gauged or second.gauged
+        self.ratio = _one_ratio(first, second)
 
     def __repr__(self) -> str:
         return f"Beside({self.first!r}, {self.second!r}, share={self.share:g})"
@@ -147,8 +143,8 @@ class Beside(Voices):
         return Membership(self, space, shares, np.zeros((len(shares), 0), dtype=bool))
 
     def label(self, spread: float) -> int:
-        """The class that the gauged ones of the two say."""
-        return self.first.label(spread) if self.first.gauged else self.second.label(spread)
+        """The class that those of the two say which ask for one."""
+        return max(self.first.label(spread), self.second.label(spread))
 
     def of(self, space: Space, x: Array, label: int) -> Mask:
         """Which voices of either hear the group."""
@@ -165,8 +161,7 @@ class Within(Voices):
 
     def __init__(self, first: Voices, second: Voices) -> None:
         self.first, self.second = _checked("first", first), _checked("second", second)
-        _one_gauge(first, second)
-        self.gauged = first.gauged or second.gauged
+        self.ratio = _one_ratio(first, second)
 
     def __repr__(self) -> str:
         return f"Within({self.first!r}, {self.second!r})"
@@ -186,8 +181,8 @@ class Within(Voices):
         return Membership(self, space, shares, np.zeros((len(shares), 0), dtype=bool))
 
     def label(self, spread: float) -> int:
-        """The class that the gauged one of the two says."""
-        return self.first.label(spread) if self.first.gauged else self.second.label(spread)
+        """The class that those of the two say which ask for one."""
+        return max(self.first.label(spread), self.second.label(spread))
 
     def of(self, space: Space, x: Array, label: int) -> Mask:
         """Pairs of voices that both hear the group."""
@@ -200,8 +195,10 @@ def _checked(name: str, voices: Any) -> Voices:
     raise InvalidArgumentError(name, voices, "is no kind of voices", "pass e.g. Windows(...) or Patience()")
 
 
-def _one_gauge(first: Voices, second: Voices) -> None:
-    if first.gauged and second.gauged:
+def _one_ratio(first: Voices, second: Voices) -> float | None:
+    """The ratio of the classes' thresholds, None if neither asks for classes."""
+    if first.ratio is not None and second.ratio not in (None, first.ratio):
         raise InvalidArgumentError(
-            "second", second, "waits as well, and an observation has one class", "combine patience with windows"
+            "second", second, f"has the ratio {second.ratio:g} and not {first.ratio:g}", "use one ratio of thresholds"
         )
+    return second.ratio if first.ratio is None else first.ratio
