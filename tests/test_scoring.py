@@ -10,8 +10,8 @@ from scipy.stats import nbinom, norm, t
 import likeset as ls
 from likeset import checks
 from likeset.families.mass import GAUSS, KRONROD, NODES, around, integrate, nearest_scale
+from likeset.families.predictive import GaussianPredictive, predictive
 from likeset.predictors import Blend, MixtureForecast
-from likeset.predictors.predictive import GaussianPredictive, predictive
 
 GAUSSIAN, WEIBULL = ls.Gaussian(0.5), ls.Weibull(2.0)
 LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)

@@ -9,8 +9,8 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.embedded import Embedded
-from likeset.evidence.sums import CompensatedSums, EvidenceSums
 from likeset.families.base import CurveFamily, Family
+from likeset.families.evidence_sums import CompensatedSums, EvidenceSums
 from likeset.families.merged import MergedData, Seen
 from likeset.spaces.base import Basis
 from likeset.undo import Undo
@@ -53,7 +53,7 @@ class Ledger:
 
     gain_k = sum_{s: x_s = x_k} [ w_s log q_s(y_s) - (the part of w_s log p(y_s | z) that is free of z) ],
     so that  log R(theta) = sum_k [ gain_k + phi_k(x_k'theta) ]. The part free of z is log p at a reference near y, so
-    that both are of the size of the evidence: :mod:`likeset.evidence.sums`.
+    that both are of the size of the evidence: :mod:`likeset.families.evidence_sums`.
     """
 
     def __init__(self, family: Family, covariate_shape: tuple[int, ...]) -> None:

@@ -21,8 +21,8 @@ from likeset.evidence.inspection import Inspection
 from likeset.families import FAMILIES
 from likeset.families.base import Family
 from likeset.families.custom import CustomFamily
+from likeset.families.predictive import QuadraturePredictive, count_of_densities
 from likeset.predictors import Blend, Forecast, MixtureForecast, PlugIn
-from likeset.predictors.predictive import QuadraturePredictive, count_of_densities
 
 _ROUNDING = 1e-9  # shares may sum to this much above one
 

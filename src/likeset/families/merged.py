@@ -8,7 +8,7 @@ z = x_k'theta alone,
 and phi_k has one of the three shapes of :mod:`likeset._solver.problem`: two sums for exponential families,
 sorted points for Laplace noise, a list of distinct (y, weight) pairs for a user's own family. Each predictor keeps
 one such table without weights, and the ledger one with the weights of the ratio, where exponential families have
-more careful sums (:mod:`likeset.evidence.sums`).
+more careful sums (:mod:`likeset.families.evidence_sums`).
 """
 
 from __future__ import annotations

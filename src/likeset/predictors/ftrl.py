@@ -8,8 +8,8 @@ from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import CurveFamily, Family
 from likeset.families.merged import MergedData
+from likeset.families.penalised import CurveFit, DirectFit
 from likeset.predictors.base import PlugIn
-from likeset.predictors.penalised import CurveFit, DirectFit
 from likeset.spaces.base import Space
 from likeset.undo import Undo
 

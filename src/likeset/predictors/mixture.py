@@ -21,13 +21,13 @@ from likeset.arguments import real_array
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import CurveFamily, Family
+from likeset.families.beliefs import ExactPosterior, FittedPosterior, GenericPosterior, LaplacePosterior
 from likeset.families.gaussian import Gaussian
 from likeset.families.laplace import Laplace
 from likeset.families.merged import MergedData
+from likeset.families.predictive import Predictive, predictive
+from likeset.families.variational import VariationalPosterior
 from likeset.predictors.base import updated_shares
-from likeset.predictors.posterior import ExactPosterior, FittedPosterior, GenericPosterior, LaplacePosterior
-from likeset.predictors.predictive import Predictive, predictive
-from likeset.predictors.variational import VariationalPosterior
 from likeset.spaces.base import Space
 from likeset.state_checks import expect_log_shares
 from likeset.undo import Undo

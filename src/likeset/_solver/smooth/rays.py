@@ -22,10 +22,10 @@ import math
 import numpy as np
 
 from likeset._solver.problem import CallableTerms
-from likeset._solver.smooth.elementwise import exp_parts, log_parts
 from likeset._typing import Array
 from likeset.compiling import njit
 from likeset.curves import EXPONENTIAL, QUADRATIC, curve_first, curve_remainder, curve_second
+from likeset.elementwise import exp_parts, log_parts
 
 MAX_TRIALS = 80
 LARGE = 600.0

@@ -7,7 +7,7 @@ its prior, so a new direction only adds sqrt(lambda_j) to the diagonal.
 * :class:`LaplacePosterior`     exponential families: the mode and the curvature there.
 * :class:`GenericPosterior`     users' own families: the same, in plain NumPy.
 
-Laplace noise has no curvature; :mod:`likeset.predictors.variational` serves it.
+Laplace noise has no curvature; :mod:`likeset.families.variational` serves it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from likeset.embedded import Embedded
 from likeset.families.base import CurveFamily, Family
 from likeset.families.gaussian import Gaussian
 from likeset.families.merged import MergedData
-from likeset.predictors.penalised import expand
+from likeset.families.penalised import expand
 from likeset.state_checks import expect_array, expect_factors, expect_number
 from likeset.undo import Undo
 
