@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
 import likeset as ls
+from likeset.families.answers import predictive
 from likeset.families.penalised import CurveFit
-from likeset.families.predictive import predictive
 from likeset.spaces import Embedded
 
 SMOOTH = [ls.Gaussian(0.7), ls.Poisson(), ls.Bernoulli(), ls.Binomial(4), ls.Weibull(2.0), ls.LogWeibull(1.3)]

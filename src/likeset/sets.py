@@ -25,7 +25,7 @@ from likeset._solver import Ellipsoid, PreparedSet, is_quadratic
 from likeset._solver.charge import charge_of, minima
 from likeset._solver.evaluate import log_sum_exp, reweighted, term_values, values_and_slopes
 from likeset._solver.linalg.threads import SingleThreadedBlas
-from likeset._solver.problem import CurveTerms, LevelSet, Solution, StartsNear, Terms, WindowedSet, WindowTable
+from likeset._solver.problem import CompiledTerms, LevelSet, Solution, StartsNear, Terms, WindowedSet, WindowTable
 from likeset._solver.voice_sums import window_exponents
 from likeset._typing import EPS, Array
 from likeset.arguments import LARGEST, positive_integer, real_array, real_number, signs
@@ -219,7 +219,7 @@ class LikelihoodSet:
     @property
     def starts_near(self) -> bool:
         """Whether ``support`` gains from starting points: is this a window mixture solved by Newton's method?"""
-        return self._windows is not None and isinstance(self._terms, CurveTerms) and np.isfinite(self.space.bound)
+        return self._windows is not None and isinstance(self._terms, CompiledTerms) and np.isfinite(self.space.bound)
 
     def upper_gradient(self, X: Any) -> tuple[Array, Array]:
         """``upper`` and its gradient in x, one row per row of X, by the envelope theorem.

@@ -21,18 +21,20 @@ import math
 import numpy as np
 
 from likeset._solver.evaluate import reweighted
-from likeset._solver.problem import CurveTerms, LevelSet, PointTerms, PreparedSet, Terms, WindowedSet, WindowTable
-from likeset._solver.quadratic import kernel as quadratic
+from likeset._solver.problem import (
+    CompiledTerms,
+    LevelSet,
+    PointTerms,
+    PreparedSet,
+    WindowedSet,
+    WindowTable,
+    is_quadratic,
+)
+from likeset._solver.quadratic import kernel as quadratic_kernel
 from likeset._solver.quadratic.kernel import Prepared as Ellipsoid
-from likeset._solver.smooth import kernel as smooth
-from likeset.curves import Curve
+from likeset._solver.smooth import kernel as smooth_kernel
 
 __all__ = ["Ellipsoid", "PreparedSet", "is_quadratic", "prepare", "prepare_windows"]
-
-
-def is_quadratic(terms: Terms) -> bool:
-    """Whether F is quadratic, so that ``prepare`` returns an :class:`Ellipsoid`."""
-    return isinstance(terms, CurveTerms) and terms.curve is Curve.QUADRATIC
 
 
 def prepare(level_set: LevelSet) -> PreparedSet:
@@ -43,8 +45,8 @@ def prepare(level_set: LevelSet) -> PreparedSet:
 
         return kernel.prepare(level_set)
     if is_quadratic(terms):
-        return quadratic.prepare(level_set)
-    return smooth.prepare(level_set)
+        return quadratic_kernel.prepare(level_set)
+    return smooth_kernel.prepare(level_set)
 
 
 def prepare_windows(target: WindowedSet) -> PreparedSet:
@@ -58,7 +60,7 @@ def prepare_windows(target: WindowedSet) -> PreparedSet:
     from likeset._solver.absolute import mixture_unlimited
     from likeset._solver.smooth import mixture as smooth_mixture
 
-    if isinstance(target.terms, CurveTerms) and target.radius < math.inf:
+    if isinstance(target.terms, CompiledTerms) and target.radius < math.inf:
         return smooth_mixture.prepare(target)
     if isinstance(target.terms, PointTerms):
         limited = target.radius < math.inf

@@ -9,8 +9,9 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.embedded import Embedded
-from likeset.families.base import CurveFamily, Family
-from likeset.families.evidence_sums import CompensatedSums, EvidenceSums
+from likeset.families.answers import evidence_sums
+from likeset.families.base import Family
+from likeset.families.evidence_sums import CompensatedSums
 from likeset.families.merged import MergedData, Seen
 from likeset.spaces.base import Basis
 from likeset.undo import Undo
@@ -64,7 +65,7 @@ class Ledger:
         self.covariate = GrowingRows(())
         self.distinct = GrowingRows(covariate_shape)
         self.outside = GrowingRows(())
-        self.merged = MergedData(family, EvidenceSums(family) if isinstance(family, CurveFamily) else None)
+        self.merged = MergedData(evidence_sums(family))
         self._gains = CompensatedSums()
         self._number_of: dict[bytes, int] = {}
 

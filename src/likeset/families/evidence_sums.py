@@ -14,12 +14,16 @@ either. The choice of o changes no value, only its rounding.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from likeset._solver.problem import CurveTerms
 from likeset._typing import Array
-from likeset.families.base import CurveFamily
 from likeset.undo import Undo
+
+if TYPE_CHECKING:
+    from likeset.families.curve_family import CurveFamily
 
 
 class CompensatedSums:
@@ -107,6 +111,8 @@ class EvidenceSums:
         """phi_1, ..., phi_count as they are now; later observations do not change them."""
         origins = self.origins[:count].copy() if self.family.referenced else None
         return CurveTerms(self.family.curve, self.a.values(count).copy(), self.s.values(count).copy(), origins)
+
+    snapshot = terms
 
     def state(self) -> dict[str, Array]:
         """Sums and references."""

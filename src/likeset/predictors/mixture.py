@@ -20,13 +20,10 @@ from likeset._typing import Array
 from likeset.arguments import real_array
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import CurveFamily, Family
-from likeset.families.beliefs import ExactPosterior, FittedPosterior, GenericPosterior, LaplacePosterior
-from likeset.families.gaussian import Gaussian
-from likeset.families.laplace import Laplace
+from likeset.families.answers import posterior, predictive
+from likeset.families.base import Family
 from likeset.families.merged import MergedData
-from likeset.families.predictive import Predictive, predictive
-from likeset.families.variational import VariationalPosterior
+from likeset.families.predictive import Predictive
 from likeset.predictors.base import updated_shares
 from likeset.spaces.base import Space
 from likeset.state_checks import expect_log_shares
@@ -85,15 +82,7 @@ class MixtureForecaster:
 
     def __init__(self, family: Family, bound: float, precisions: Array) -> None:
         self.family, self.bound = family, bound
-        self.posterior: ExactPosterior | FittedPosterior
-        if isinstance(family, Gaussian):
-            self.posterior = ExactPosterior(family, precisions)
-        elif isinstance(family, Laplace):
-            self.posterior = VariationalPosterior(family, precisions)
-        elif isinstance(family, CurveFamily):
-            self.posterior = LaplacePosterior(family, precisions)
-        else:
-            self.posterior = GenericPosterior(family, precisions)
+        self.posterior = posterior(family, precisions)
         self.log_shares = np.full(len(precisions), -np.log(len(precisions)))
         self._latest: tuple[Embedded, MixtureForecast] | None = None
 
