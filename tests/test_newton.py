@@ -11,9 +11,8 @@ import pytest
 from likeset._solver.evaluate import evaluate_terms
 from likeset._solver.newton import ball_step, minimise_over_ball, newton_ball, tangent_minimum
 from likeset._solver.problem import CallableTerms, CurveTerms
-from likeset._solver.smooth.elementwise import exp_parts, log_parts
-from likeset._solver.smooth.rays import centred_terms
-from likeset.curves import Curve, curve_first, curve_remainder, curve_second, curve_value, term_all
+from likeset.curves import Curve, centred_curve, curve_first, curve_remainder, curve_second, curve_value, term_all
+from likeset.elementwise import exp_parts, log_parts
 from reference import cvxpy_minimum, evaluate, instance
 
 CURVES = list(Curve)
@@ -41,7 +40,7 @@ def test_curves_against_sixty_digits(curve: Curve) -> None:
     z, u = wide_arguments(300, 1)
     base = np.array([curve_first(int(curve), -abs(v) if curve == Curve.SOFTPLUS else v) for v in z])
     D, slope, weight = np.empty_like(z), np.empty_like(z), np.empty_like(z)
-    centred_terms(int(curve), np.ones_like(z), z, base, u, 1.0, D, slope, weight)
+    centred_curve(int(curve), np.ones_like(z), z, base, u, 1.0, D, slope, weight)
     with localcontext() as context:
         context.prec = 60
         for i, (point, step) in enumerate(zip(z, u, strict=True)):

@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
 import likeset as ls
-from likeset.predictors.penalised import CurveFit
-from likeset.predictors.predictive import predictive
+from likeset.families.answers import predictive
+from likeset.families.penalised import CurveFit
 from likeset.spaces import Embedded
 
 SMOOTH = [ls.Gaussian(0.7), ls.Poisson(), ls.Bernoulli(), ls.Binomial(4), ls.Weibull(2.0), ls.LogWeibull(1.3)]
@@ -216,7 +216,7 @@ def test_fixed_takes_a_vector_or_a_function():
 
 def test_many_distinct_covariates_do_not_change_the_mixture_much():
     """Beyond 512 distinct covariates refits are spaced: the score must stay within a fraction of a nat of refitting."""
-    from likeset.predictors import posterior
+    from likeset.families import beliefs as posterior
 
     family = ls.Bernoulli()
     X, y = stream(family, 900, seed=8)

@@ -9,9 +9,10 @@ from scipy.stats import nbinom, norm, t
 
 import likeset as ls
 from likeset import checks
+from likeset.families.answers import predictive
 from likeset.families.mass import GAUSS, KRONROD, NODES, around, integrate, nearest_scale
+from likeset.families.predictive import GaussianPredictive
 from likeset.predictors import Blend, MixtureForecast
-from likeset.predictors.predictive import GaussianPredictive, predictive
 
 GAUSSIAN, WEIBULL = ls.Gaussian(0.5), ls.Weibull(2.0)
 LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -252,7 +253,7 @@ def test_components_of_a_mixture_forecast_are_looked_at():
             return np.stack([log_normal(y) + 0.2] * 2, axis=-1)
 
     refused(GAUSSIAN, MixtureForecast(GAUSSIAN, Generous(), np.log([0.5, 0.5])), 0.3, "integrates to 1.2")
-    numbers = GaussianPredictive(GAUSSIAN, np.array([1.0]), np.array([0.0]))
+    numbers = GaussianPredictive(GAUSSIAN.sigma, np.array([1.0]), np.array([0.0]))
     numbers.sd, numbers.log_scale = np.array([0.05]), np.log(np.array([0.05]) * math.sqrt(2 * math.pi))
     refused(ls.Poisson(), MixtureForecast(ls.Poisson(), numbers, np.zeros(1)), 1, "above one|integrates")
 

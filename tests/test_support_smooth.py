@@ -391,3 +391,13 @@ def test_wrong_terms_are_refused() -> None:
     points = PointTerms(np.array([0, 1]), np.zeros(1), np.ones(1))
     with pytest.raises(TypeError, match="smooth terms expected"):
         smooth.prepare(LevelSet(np.ones((1, 1)), points, 1.0, 1.0))
+
+
+def test_counts_far_from_one_do_not_empty_an_unbounded_set():
+    """The lowest value of every term counted from a reference: a bound that forgot the reference called this empty."""
+    angles = np.linspace(0.0, 0.3, 60)
+    X = np.column_stack([np.cos(angles), np.sin(angles)])
+    seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(2, np.inf))
+    seq.update(np.vstack([X, X]), [100] * 60 + [101] * 60)
+    assert seq.set.contains([np.log(100.5), 0.6])
+    assert not seq.set.is_empty

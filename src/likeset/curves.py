@@ -1,4 +1,4 @@
-r"""The three curves A of :class:`~likeset._solver.problem.Curve` as compiled scalar functions.
+r"""The three curves A, their derivatives and what is built from them: every formula of theirs is in this file.
 
     curve              A(z)             A'(z)              A''(z)
     QUADRATIC    (0)   z^2 / 2          z                  1
@@ -11,6 +11,10 @@ and the Bregman remainder, the exact error of the tangent at z,
 
 D is what a likelihood gains between two nearby parameters. Subtracting the three terms would leave nothing but
 rounding when u is small, so it is built from  e^u - 1 - u  and  log(1 + y) - y, which have series of their own.
+
+Four forms of the same, because each is needed for speed or for its digits: compiled functions of one number; NumPy
+functions of arrays; whole terms phi(z) = a A(z) - s z, in both; and :func:`centred_curve`, a loop over terms around a
+centre that the compiler turns into vector instructions. A curve of a family's own is a :mod:`likeset.losses` loss.
 """
 
 from __future__ import annotations
@@ -18,7 +22,12 @@ from __future__ import annotations
 import math
 from enum import IntEnum
 
+import numpy as np
+
+from likeset._typing import Array
 from likeset.compiling import njit
+from likeset.elementwise import exp_parts, log_parts
+from likeset.special import sigmoid as sigmoids
 
 
 class Curve(IntEnum):
@@ -32,6 +41,7 @@ class Curve(IntEnum):
 QUADRATIC = int(Curve.QUADRATIC)
 EXPONENTIAL = int(Curve.EXPONENTIAL)
 SOFTPLUS = int(Curve.SOFTPLUS)
+LARGE = 600.0  # exponents beyond which log(1 + b e^u) is a straight line
 
 
 @njit(cache=True, error_model="numpy")
@@ -158,3 +168,137 @@ def term_all_from(curve: int, a: float, s: float, origin: float, z: float) -> tu
     if curve == QUADRATIC:
         return height - s * step, height + abs(s * step), a * step - s, a
     return height - s * step, height + abs(s * step), a * (math.exp(origin) * math.expm1(step)) - s, a * math.exp(z)
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def centred_curve(
+    curve: int, a: Array, z: Array, base: Array, u: Array, t: float, D: Array, slope: Array, weight: Array
+) -> None:
+    """Write a D(z, tu), a [A'(z + tu) - A'(z)] and a A''(z + tu), given base = A'(z) (SOFTPLUS: A'(-|z|)).
+
+    EXPONENTIAL: D = e^z (e^u - 1 - u). SOFTPLUS is symmetric, D(z, u) = D(-z, -u), so we may take z <= 0 and
+    b = sigma(z) <= 1/2; with y = b (e^u - 1),  A(z + u) - A(z) = log(1 + y)  and  sigma(z + u) = b e^u/(1 + y).
+    For small u, D is the sum of two remainders:  [log(1 + y) - y] + b [e^u - 1 - u].
+    """
+    if curve == QUADRATIC:
+        for k in range(u.shape[0]):
+            v = t * u[k]
+            D[k], slope[k], weight[k] = 0.5 * a[k] * v * v, a[k] * v, a[k]
+    elif curve == EXPONENTIAL:
+        for k in range(u.shape[0]):
+            v = t * u[k]
+            growth, remainder = exp_parts(v)
+            scale = a[k] * base[k]
+            D[k], slope[k], weight[k] = scale * remainder, scale * (remainder + v), scale * growth
+    else:
+        for k in range(u.shape[0]):
+            b = base[k]
+            sign = -1.0 if z[k] > 0.0 else 1.0
+            v = sign * t * u[k]
+            c = min(v, LARGE)
+            growth, remainder = exp_parts(c)
+            is_small = abs(v) < 0.25
+            gain = remainder + c if is_small else growth - 1.0
+            y = b * gain
+            logarithm, log_remainder = log_parts(y)
+            D[k] = a[k] * (log_remainder + b * remainder if is_small else logarithm + (v - c) - b * v)
+            scale = a[k] * b * (1.0 - b) / (1.0 + y)
+            slope[k] = sign * scale * gain
+            weight[k] = scale * growth / (1.0 + y)
+
+
+@njit(cache=True, error_model="numpy")
+def centred_extreme(curve: int, a: float, z: float, u: float) -> tuple[float, float, float]:
+    """The same for one term whose base has underflowed, where base * e^u would be 0 * inf."""
+    slope = curve_first(curve, z + u) - curve_first(curve, z)
+    return a * curve_remainder(curve, z, u), a * slope, a * curve_second(curve, z + u)
+
+
+def curve_heights(curve: Curve, Z: Array) -> Array:
+    """A(Z), elementwise; infinite where e^z overflows."""
+    if curve == Curve.QUADRATIC:
+        return 0.5 * Z * Z
+    if curve == Curve.EXPONENTIAL:
+        with np.errstate(over="ignore"):
+            return np.exp(Z)
+    return np.logaddexp(0.0, Z)
+
+
+def curve_derivatives(curve: Curve, Z: Array) -> tuple[Array, Array]:
+    """A'(Z) and A''(Z), elementwise."""
+    if curve == Curve.QUADRATIC:
+        return Z, np.ones_like(Z)
+    if curve == Curve.EXPONENTIAL:
+        with np.errstate(over="ignore"):
+            e = np.exp(Z)
+        return e, e
+    return sigmoids(Z), sigmoids(Z) * sigmoids(-Z)
+
+
+def curve_base(curve: Curve, Z: Array) -> Array:
+    """What :func:`centred_curve` wants to know of the centre: A'(Z), or A'(-|Z|) where the curve is symmetric."""
+    with np.errstate(over="ignore"):
+        return curve_derivatives(curve, -np.abs(Z) if curve == Curve.SOFTPLUS else Z)[0]
+
+
+def term_heights(curve: Curve, a: Array, s: Array, origins: Array | None, Z: Array) -> Array:
+    """phi(Z) = a A(Z) - s Z, or the same from ``origins``: nothing large cancels, and a = 0 with e^z = inf is 0."""
+    if curve == Curve.SOFTPLUS:
+        # log(1 + e^z) = max(z, 0) + log(1 + e^-|z|): for z > 0 the line and s z leave (a - s) z.
+        return a * np.log1p(np.exp(-np.abs(Z))) + np.where(Z > 0, a - s, -s) * Z
+    if origins is None:
+        heights, steps = curve_heights(curve, Z), Z
+    else:
+        steps = Z - origins
+        with np.errstate(over="ignore"):
+            heights = 0.5 * steps * steps if curve == Curve.QUADRATIC else (
+                np.exp(origins) * (np.expm1(steps) - steps)
+            )  # fmt: skip
+    return np.where(a > 0, a * np.where(a > 0, heights, 0.0), 0.0) - s * steps
+
+
+def term_derivatives(curve: Curve, a: Array, s: Array, origins: Array | None, Z: Array) -> tuple[Array, Array, Array]:
+    """(phi, phi', phi'') of the same terms; inf where e^z overflows."""
+    if curve == Curve.SOFTPLUS:  # for z > 0 in terms of a - s, which is exact where all trials succeeded
+        e, up = np.exp(-np.abs(Z)), Z > 0.0
+        line, small = np.where(up, a - s, -s), e / (1.0 + e)
+        return a * np.log1p(e) + line * Z, line + np.where(up, -a, a) * small, a * small / (1.0 + e)
+    steps = Z if origins is None else Z - origins
+    if curve == Curve.QUADRATIC:
+        return a * (0.5 * steps * steps) - s * steps, a * steps - s, a * np.ones_like(Z)
+    second = np.exp(Z)
+    if origins is None:
+        return a * second - s * Z, a * second - s, a * second
+    base, growth = np.exp(origins), np.expm1(steps)
+    return a * (base * (growth - steps)) - s * steps, a * (base * growth) - s, a * second
+
+
+def term_lines(curve: Curve, a: Array, s: Array, origins: Array | None, Z: Array) -> Array:
+    """The linear part of the same terms, as it enters their sums: what rounding is proportional to, besides phi."""
+    if curve == Curve.SOFTPLUS:
+        return np.where(Z > 0.0, a - s, s) * Z
+    return s * (Z if origins is None else Z - origins)
+
+
+def term_minima(curve: Curve, a: Array, s: Array, origins: Array | None) -> Array:
+    """inf over z of the same terms; -inf where a slope is out of the curve's reach.
+
+    quadratic      -s^2 / 2a
+    exponential    s - s log(s/a);   from o, with b = a e^o:  s - (s + b) log(1 + s/b)
+    softplus       a log a - s log s - (a - s) log(a - s)
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        if curve == Curve.QUADRATIC:
+            lowest = -0.5 * s * s / a
+            return np.where(a > 0.0, lowest, np.where(s == 0.0, 0.0, -np.inf))
+        if curve == Curve.EXPONENTIAL and origins is not None:
+            base = a * np.exp(origins)
+            total = s + base  # minus the slope at -infinity
+            lowest = np.where(total > 0.0, s - total * np.log1p(s / base), -base)
+            return np.where((base > 0.0) & (total >= 0.0), lowest, np.where(s == 0.0, 0.0, -np.inf))
+        if curve == Curve.EXPONENTIAL:
+            lowest = s - s * np.log(s / a)
+            return np.where((s > 0.0) & (a > 0.0), lowest, np.where((s == 0.0) & (a >= 0.0), 0.0, -np.inf))
+        p = s / a
+        lowest = -a * (np.where(p > 0.0, p * np.log(p), 0.0) + np.where(p < 1.0, (1.0 - p) * np.log1p(-p), 0.0))
+        return np.where(s == 0.0, 0.0, np.where((s > 0.0) & (s <= a), lowest, -np.inf))

@@ -25,11 +25,18 @@ import numpy as np
 
 from likeset._solver.ball import Ball
 from likeset._solver.evaluate import reweighted
-from likeset._solver.problem import CurveTerms, Kernel, LevelSet, PointTerms, WindowedSet, WindowTable
+from likeset._solver.problem import (
+    CompiledTerms,
+    Kernel,
+    LevelSet,
+    PointTerms,
+    WindowedSet,
+    WindowTable,
+    is_quadratic,
+)
 from likeset._solver.quadratic import kernel as quadratic_kernel
 from likeset._solver.smooth import kernel as smooth_kernel
 from likeset._typing import EPS
-from likeset.curves import Curve
 
 __all__ = ["Kernel", "prepare", "prepare_joint"]
 
@@ -43,7 +50,7 @@ def prepare_joint(level_set: LevelSet) -> Kernel:
         from likeset._solver.absolute import kernel  # a large one, loaded when needed: importing likeset stays quick
 
         return kernel.prepare(level_set)
-    if isinstance(terms, CurveTerms) and terms.curve is Curve.QUADRATIC:
+    if is_quadratic(terms):
         return quadratic_kernel.prepare(level_set)
     return smooth_kernel.prepare(level_set)
 
@@ -65,7 +72,7 @@ def prepare(target: WindowedSet) -> Kernel:
     from likeset._solver.absolute import mixture_unlimited
     from likeset._solver.smooth import mixture as smooth_mixture
 
-    if isinstance(target.terms, CurveTerms) and target.radius < math.inf:
+    if isinstance(target.terms, CompiledTerms) and target.radius < math.inf:
         return smooth_mixture.prepare(target)
     if isinstance(target.terms, PointTerms):
         limited = target.radius < math.inf

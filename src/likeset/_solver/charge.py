@@ -20,43 +20,14 @@ For an average of ratios, S is the largest of its voices', and D bounds each of 
 
 from __future__ import annotations
 
-from math import exp, inf, log, sqrt
+from math import exp, inf, sqrt
 
 import numpy as np
 
 from likeset._solver.problem import CurveTerms, PointTerms, Terms
 from likeset._typing import Array
 from likeset.compiling import njit
-from likeset.curves import Curve
-
-
-@njit(cache=True, error_model="numpy")
-def curve_minima(curve: int, a: Array, s: Array) -> Array:
-    """min over z of a A(z) - s z, for every covariate; of a quadratic one also if it is counted from a reference."""
-    lowest = np.zeros(len(a))
-    for k in range(len(a)):
-        if curve == 0:
-            if a[k] > 0.0:
-                lowest[k] = -0.5 * s[k] * s[k] / a[k]
-        elif curve == 1:
-            if s[k] > 0.0 and a[k] > 0.0:
-                lowest[k] = s[k] - s[k] * log(s[k] / a[k])
-        else:
-            if 0.0 < s[k] < a[k]:
-                lowest[k] = a[k] * log(a[k]) - s[k] * log(s[k]) - (a[k] - s[k]) * log(a[k] - s[k])
-    return lowest
-
-
-@njit(cache=True, error_model="numpy")
-def referenced_minima(a: Array, s: Array, origins: Array) -> Array:
-    """The same for the exponential curve, counted from o: a [e^z - e^o - e^o (z - o)] - s (z - o)."""
-    lowest = np.zeros(len(a))
-    for k in range(len(a)):
-        base = a[k] * exp(origins[k])
-        total = s[k] + base  # the slope at -infinity
-        if base > 0.0:
-            lowest[k] = s[k] - total * log(total / base) if total > 0.0 else -base
-    return lowest
+from likeset.curves import Curve, term_minima
 
 
 @njit(cache=True, error_model="numpy")
@@ -79,9 +50,10 @@ def minima(terms: Terms) -> Array | None:
     """min phi_k of every covariate; None where the charge does not depend on it."""
     if not isinstance(terms, CurveTerms):
         return None
-    if terms.curve is Curve.EXPONENTIAL and terms.origins is not None:
-        return np.asarray(referenced_minima(terms.a, terms.s, terms.origins))
-    return np.asarray(curve_minima(int(terms.curve), terms.a, terms.s))
+    lowest = term_minima(terms.curve, terms.a, terms.s, terms.origins)
+    # A slope that rounding has put out of the curve's reach is the one at its end, where A is zero.
+    end = 0.0 if terms.origins is None else -terms.a * np.exp(terms.origins)
+    return np.where(np.isneginf(lowest), end, lowest)
 
 
 def charge_of(terms: Terms, squares: Array, bound: float, slack: float, reach: Array) -> float:

@@ -24,7 +24,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from likeset._solver.problem import CallableTerms, CurveTerms
+from likeset._solver.problem import CurveTerms, SmoothTerms
 from likeset._typing import EPS, Array
 from likeset.compiling import njit
 from likeset.curves import term_all, term_all_from
@@ -279,7 +279,7 @@ def _evaluate(
 
 def minimise_over_ball(
     X: Array,
-    terms: CurveTerms | CallableTerms,
+    terms: SmoothTerms,
     ridge: float,
     radius: float,
     start: Array,
@@ -297,8 +297,10 @@ def minimise_over_ball(
         )
         return result
 
+    smooth = terms
+
     def evaluate(point: Array) -> Evaluation:
-        heights, first, second = terms.evaluate(X @ point)
+        heights, first, second = smooth.evaluate(X @ point)
         penalty = ridge * float(point @ point)
         gradient = X.T @ first + 2.0 * ridge * point
 

@@ -5,11 +5,12 @@ covariate,
 
     F(theta) = sum_k phi_k(x_k' theta),        phi_k : R -> R convex.
 
-Three shapes of phi_k cover every family:
+Four shapes of phi_k cover every family:
 
 * :class:`CurveTerms`      phi_k(z) = a_k A(z) - s_k z,  A one of z^2/2, e^z, log(1 + e^z), or the same from a reference
   (all exponential families: cost does not grow with the number of observations);
 * :class:`PointTerms`      phi_k(z) = sum_i u_ki |y_ki - z|   (Laplace noise);
+* :class:`LossTerms`       phi_k(z) = sum_i w_ki L(y_ki, z),  L a compiled loss (a family with its own curve);
 * :class:`CallableTerms`   phi_k given by a user's vectorised function.
 
 The set itself is a :class:`LevelSet`:  C = { theta : F(theta) <= level, |theta| <= radius }.
@@ -17,9 +18,11 @@ The set itself is a :class:`LevelSet`:  C = { theta : F(theta) <= level, |theta|
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 from typing import Any, ClassVar
 
@@ -28,6 +31,7 @@ from numpy.typing import NDArray
 
 from likeset._typing import Array, IntArray
 from likeset.curves import Curve
+from likeset.losses import Loss, summed_losses
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,40 @@ class PointTerms:
 
 
 @dataclass(frozen=True)
+class LossTerms:
+    """phi_k(z) = sum of weights[i] L(points[i], z) over i in starts[k] : starts[k+1]; weights are positive.
+
+    L(y, z) is smooth and convex in z, with the numbers ``parameters`` as its last arguments.
+    """
+
+    loss: Loss
+    parameters: Array
+    starts: IntArray
+    points: Array
+    weights: Array
+
+    @cached_property
+    def owners(self) -> IntArray:
+        """The k of every point."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    def evaluate(self, Z: Array) -> tuple[Array, Array, Array]:
+        """(phi_k, phi_k', phi_k'') at Z[..., k], each of the shape of Z."""
+        value, first, second, _ = self._summed(Z)
+        return value, first, second
+
+    def sizes(self, Z: Array) -> Array:
+        """sum_i w_i |L(y_i, Z[..., k])|: what the rounding error of phi_k is proportional to."""
+        return self._summed(Z)[3]
+
+    def _summed(self, Z: Array) -> Array:
+        rows = np.ascontiguousarray(Z, dtype=np.float64).reshape(math.prod(Z.shape[:-1]), Z.shape[-1])
+        out = np.empty((4, *rows.shape))
+        summed_losses(self.loss.address, self.parameters, self.owners, self.points, self.weights, rows, out)
+        return out.reshape(4, *Z.shape)
+
+
+@dataclass(frozen=True)
 class CallableTerms:
     """phi_k(z) given by a vectorised function.
 
@@ -83,7 +121,16 @@ class CallableTerms:
     evaluate: Callable[[Array], tuple[Array, Array, Array]]
 
 
-Terms = CurveTerms | PointTerms | CallableTerms
+CompiledTerms = CurveTerms | LossTerms
+"""Smooth terms that compiled kernels evaluate by themselves."""
+
+SmoothTerms = CurveTerms | LossTerms | CallableTerms
+Terms = SmoothTerms | PointTerms
+
+
+def is_quadratic(terms: Terms) -> bool:
+    """Whether F is quadratic, so that its level sets are ellipsoids."""
+    return isinstance(terms, CurveTerms) and terms.curve is Curve.QUADRATIC
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from likeset.arguments import positive
 from likeset.comparison.base import Comparison, check_model, default_penalty
 from likeset.comparison.likelihood import LevelSnapshot, level_snapshot, likelihood_terms, lowest
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import CurveFamily, Family
+from likeset.families.base import Family
+from likeset.families.curve_family import CurveFamily
 from likeset.families.gaussian import Gaussian
 from likeset.spaces.base import Space
 

@@ -14,7 +14,8 @@ from likeset.comparison.base import Comparison, check_model, default_penalty
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.comparison.likelihood import likelihood_terms, lowest
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import CurveFamily, Family
+from likeset.families.base import Family
+from likeset.families.curve_family import CurveFamily
 from likeset.families.gaussian import Gaussian
 from likeset.spaces.base import Space
 

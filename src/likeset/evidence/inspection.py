@@ -21,8 +21,8 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.errors import LikesetError, PieceError
+from likeset.families.answers import breakpoints
 from likeset.families.base import Family
-from likeset.families.custom import CustomFamily
 from likeset.families.mass import around, integrate, nearest_scale
 from likeset.predictors.base import Forecast
 
@@ -30,7 +30,6 @@ REFUSED = 1.001  # least credible mass from which on a density is refused; below
 UNRESOLVED = 1.1  # largest credible mass from which on the quadrature has understood nothing
 _DISAGREEMENT = 1e-5  # of one density in arrays of different lengths: single precision gets through, and pays
 _LIKELIHOOD_REACH = 6.0  # |z| of the laws whose breakpoints are used
-_BREAKPOINTS = 24  # per law
 _NEIGHBOURS = 2048  # counts on either side of a y outside the enumeration
 
 
@@ -225,15 +224,8 @@ class Breakpoints:
         if reach not in self._laws:
             if len(self._laws) > 100:
                 self._laws.clear()
-            self._laws[reach] = np.unique(np.concatenate([self._of_law(z) for z in {-reach, 0.0, reach}]))
+            self._laws[reach] = np.unique(np.concatenate([breakpoints(self.family, z) for z in {-reach, 0.0, reach}]))
         return self._laws[reach]
-
-    def _of_law(self, z: float) -> Array:
-        if isinstance(self.family, CustomFamily):
-            return self.family.breakpoints(z)
-        nodes = self.family.outcomes(np.array([z]))[0]
-        nodes = np.sort(nodes[:, 0] if nodes.ndim == 2 else nodes)
-        return nodes[np.linspace(0, len(nodes) - 1, _BREAKPOINTS).astype(np.int64)]
 
     def _explore(self, unknown: Array) -> None:
         """Find where the support begins among candidates, ordered from the outside in."""

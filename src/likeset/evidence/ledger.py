@@ -11,8 +11,9 @@ from likeset._solver.problem import Terms
 from likeset._typing import Array
 from likeset.embedded import Embedded
 from likeset.evidence.evidence import Groups
-from likeset.evidence.sums import CompensatedSums, EvidenceSums
-from likeset.families.base import CurveFamily, Family
+from likeset.families.answers import evidence_sums
+from likeset.families.base import Family
+from likeset.families.evidence_sums import CompensatedSums
 from likeset.families.merged import MergedData, with_columns
 from likeset.spaces.base import Basis
 from likeset.undo import Undo
@@ -57,7 +58,7 @@ class Ledger:
 
     gain_g = sum_{s in group g} [ w_s log q_s(y_s) - (the part of w_s log p(y_s | z) that is free of z) ],
     so that  sum_g [ gain_g + phi_g(x_g'theta) ]  is the log ratio of all data. The part free of z is log p at a
-    reference near y, so that both are of the size of the evidence: :mod:`likeset.evidence.sums`.
+    reference near y, so that both are of the size of the evidence: :mod:`likeset.families.evidence_sums`.
     """
 
     def __init__(self, family: Family, covariate_shape: tuple[int, ...]) -> None:
@@ -70,7 +71,7 @@ class Ledger:
         self.owners = GrowingRows(())
         self.distinct = GrowingRows(covariate_shape)
         self.outside = GrowingRows(())
-        self.merged = MergedData(family, EvidenceSums(family) if isinstance(family, CurveFamily) else None)
+        self.merged = MergedData(evidence_sums(family))
         self._gains = CompensatedSums()
         self._number_of: dict[bytes, int] = {}
         self._group_of: dict[tuple[int, int], int] = {}

@@ -19,10 +19,10 @@ from likeset.embedded import Embedded
 from likeset.errors import PieceError
 from likeset.evidence.inspection import Inspection
 from likeset.families import FAMILIES
+from likeset.families.answers import ChecksItself
 from likeset.families.base import Family
-from likeset.families.custom import CustomFamily
+from likeset.families.predictive import QuadraturePredictive, count_of_densities
 from likeset.predictors import Blend, Forecast, MixtureForecast, PlugIn
-from likeset.predictors.predictive import QuadraturePredictive, count_of_densities
 
 _ROUNDING = 1e-9  # shares may sum to this much above one
 
@@ -33,21 +33,24 @@ class Scoring:
     def __init__(self, family: Family, bound: float, predictor: object, trusted: bool) -> None:
         self.family, self.bound, self.predictor, self.trusted = family, bound, predictor, trusted
         self._inspection = Inspection(family, predictor)
+        self._checked = family if isinstance(family, ChecksItself) else None
 
     def check_family(self, phi: Embedded, y: Array) -> None:
         """Refuse a family of the user's own that fails for a z that Theta reaches here, or at this y."""
-        if isinstance(self.family, CustomFamily):
+        if self._checked is not None:
             reach = self._reach(phi)
             if np.isfinite(reach):
-                self.family.check_reach(reach)
-            self.family.check_outcome(float(y), reach)
+                self._checked.check_reach(reach)
+            self._checked.check_outcome(float(y), reach)
 
     def score(self, forecast: Forecast, phi: Embedded, y: Array) -> float:
         """log q(y), or a PieceError before anything is recorded."""
         if self.trusted:
             return log_density_at(forecast, y, self.predictor)
-        if isinstance(self.family, CustomFamily):
-            self.family.check_reach(max([z for z in _plugged_in(forecast, self.family) if np.isfinite(z)], default=0.0))
+        if self._checked is not None:
+            self._checked.check_reach(
+                max([z for z in _plugged_in(forecast, self.family) if np.isfinite(z)], default=0.0)
+            )
         log_mass = log_mass_by_construction(forecast, self.family, self.predictor)
         log_q = log_density_at(forecast, y, self.predictor)
         if log_mass is not None:

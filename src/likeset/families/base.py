@@ -1,29 +1,27 @@
 r"""What a family is: the conditional law of y given the linear predictor z = x'theta.
 
-Every family offers the same small interface (:class:`Family`). Two optional shapes let the engine merge
-repeated covariates, so that cost does not grow with the number of observations:
+Every family offers the same small interface (:class:`Family`). What more it can say for itself (how observations merge,
+what is believed of z, ...) is optional: :mod:`likeset.families.answers`. Two base classes say it for
+exponential families and for smooth losses:
 
-* :class:`CurveFamily`   -log p(y | z) = a(y) A(z) - s(y) z - c(y)    (exponential families)
-* a ``scale`` attribute with ``log_density = -|y - z| / scale - log(2 scale)``   (Laplace noise)
+* :class:`~likeset.families.curve_family.CurveFamily`   -log p(y | z) = a(y) A(z) - s(y) z - c(y)
+* :class:`~likeset.families.loss_family.LossFamily`     -log p(y | z) = L(y, z) - c(y)
 
-To add a family, write one file with one class and list it in ``families/__init__.py``; the contract
-suite (:mod:`likeset.checks`) finds it there.
+To add a family, write one file with one class; listed in ``families/__init__.py`` it is found by the contract suite
+(:mod:`likeset.checks`).
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likeset._solver.evaluate import curve_heights
 from likeset._typing import Array
-from likeset.arguments import floats, generator, real_array, real_number
-from likeset.curves import Curve
+from likeset.arguments import generator, real_array, real_number
 from likeset.errors import InvalidArgumentError, ObservationError, ShapeError
-from likeset.special import sigmoid
 
 MOST_NODES = 10**6
 
@@ -82,128 +80,6 @@ def checked_family(family: Any) -> Family:
     if isinstance(family, type) or not isinstance(family, Family):
         raise InvalidArgumentError("family", family, "is not a family", "pass e.g. Poisson() or CustomFamily(...)")
     return family
-
-
-def curve_derivatives(curve: Curve, z: Array) -> tuple[Array, Array]:
-    """A'(z) and A''(z)."""
-    if curve is Curve.QUADRATIC:
-        return z, np.ones_like(z)
-    if curve is Curve.EXPONENTIAL:
-        with np.errstate(over="ignore"):
-            e = np.exp(z)
-        return e, e
-    return sigmoid(z), sigmoid(z) * sigmoid(-z)
-
-
-class CurveFamily(Family):
-    """Exponential families:  -log p(y | z) = a(y) A(z) - s(y) z - c(y),  one convex curve A, a(y) >= 0.
-
-    A subclass names its ``curve`` and implements ``statistics``; densities, derivatives and merging of
-    repeated covariates follow.
-    """
-
-    curve: ClassVar[Curve]
-    convex: bool = True
-    discrete: bool = False
-    observation_shape: tuple[int, ...] = ()
-
-    canonical_scale: float | None = None
-    """a(y) when it is the same for every y, so that a A(z) is the log-partition function; else None."""
-
-    referenced: ClassVar[bool] = False
-    """Whether evidence is counted from a reference near y (``reference``, ``statistics_from``): families whose
-    log-densities are large beside the evidence where outcomes are."""
-
-    def statistics(self, y: Array) -> tuple[Array, Array, Array]:
-        """(a, s, c) of each observation."""
-        raise NotImplementedError  # every subclass has its own
-
-    def information(self, z: Array) -> Array:
-        """I(z) = a A''(z), where a(y) is the same for every y."""
-        if self.canonical_scale is None:
-            raise NotImplementedError  # a subclass without a canonical scale has its own
-        with np.errstate(over="ignore"):
-            return self.canonical_scale * curve_derivatives(self.curve, z)[1]
-
-    def reference(self, y: Array) -> float:
-        """A value o of z at which the observation y is likely."""
-        raise NotImplementedError  # if ``referenced``
-
-    def statistics_from(self, y: Array, origin: float) -> tuple[float, float, float]:
-        """(a, s, c) of one observation, -log p(y | z) = a [A(z) - A(o) - A'(o) (z - o)] - s (z - o) - c.
-
-        c is log p(y | o), and like s to be computed from y and o without cancellation.
-        """
-        raise NotImplementedError  # if ``referenced``
-
-    def log_density(self, y: Array, z: Array) -> Array:
-        """log p(y | z) = s z - a A(z) + c."""
-        a, s, c = self.statistics(self._in_support(y))
-        z = floats("z", z)
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                return s * z - a * curve_heights(self.curve, z) + c
-        except ValueError:
-            raise misfit(s, z) from None
-
-    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
-        """First and second derivative of log p in z: s - a A'(z) and -a A''(z)."""
-        a, s, _ = self.statistics(self._in_support(y))
-        z = floats("z", z)
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                first, second = curve_derivatives(self.curve, z)
-                return s - a * first, -a * second
-        except ValueError:
-            raise misfit(s, z) from None
-
-    def _allows(self, *y: float) -> bool:
-        """Whether one observation, the numbers that describe it, is certain to lie in the support."""
-        return False
-
-    def _in_support(self, y: Any) -> Array:
-        """Observations of any shape, checked. For the one that the engine asks about this is plain arithmetic."""
-        array = floats("y", y)
-        numbers = 2 if self.observation_shape else 1
-        if self.observation_shape and (array.ndim == 0 or array.shape[-1] != numbers):
-            raise ShapeError("y", y, f"has shape {array.shape}", "pass (time, event) pairs along the last axis")
-        if array.size != numbers or not self._allows(*array.ravel().tolist()):
-            self.observations(array.reshape(-1, *self.observation_shape))
-        return array
-
-    def __repr__(self) -> str:
-        inside = ", ".join(f"{k}={v:g}" for k, v in self.settings().items())
-        return f"{type(self).__name__}({inside})"
-
-    def settings(self) -> dict[str, float]:
-        """Constructor arguments, for saving."""
-        return {}
-
-
-@runtime_checkable
-class Informed(Protocol):
-    """A family that knows how much one observation tells about z."""
-
-    def information(self, z: Array) -> Array:
-        """I(z) = E[ (d log p(y | z) / dz)^2 ], Fisher's information."""
-        ...
-
-
-def information(family: Family, z: Array) -> Array:
-    """Fisher's information I(z) of one observation, by quadrature or enumeration where the family does not know.
-
-    >>> from likeset.families import Bernoulli
-    >>> information(Bernoulli(), np.array([0.0]))
-    array([0.25])
-    """
-    if isinstance(family, Informed):
-        return family.information(z)
-    found = np.empty_like(z)
-    for i, at in enumerate(z):
-        y, weights = family.outcomes(np.array([at]))
-        score = family.derivatives(y, np.full(len(y), at))[0]
-        found[i] = np.sum(weights * np.exp(family.log_density(y, np.full(len(y), at))) * score**2)
-    return found
 
 
 def misfit(y: Any, z: Any) -> ShapeError:

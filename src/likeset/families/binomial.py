@@ -9,7 +9,8 @@ import numpy as np
 from likeset._typing import Array
 from likeset.arguments import floats, positive_integer, real_array
 from likeset.curves import Curve
-from likeset.families.base import CurveFamily, largest_predictor, observation_vector, refuse, source_of_noise
+from likeset.families.base import largest_predictor, observation_vector, refuse, source_of_noise
+from likeset.families.curve_family import CurveFamily
 from likeset.special import log_gamma, sigmoid
 
 TABULATED = 1 << 16  # numbers of trials below this have a table of log C(n, y): faster, and small

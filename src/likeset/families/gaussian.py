@@ -11,7 +11,6 @@ from likeset._typing import Array
 from likeset.arguments import LARGEST, floats, positive, real_array
 from likeset.curves import Curve
 from likeset.families.base import (
-    CurveFamily,
     largest_predictor,
     misfit,
     node_count,
@@ -20,6 +19,9 @@ from likeset.families.base import (
     predictor_vector,
     source_of_noise,
 )
+from likeset.families.beliefs import ExactPosterior
+from likeset.families.curve_family import CurveFamily
+from likeset.families.predictive import GaussianPredictive
 
 
 class Gaussian(CurveFamily):
@@ -84,6 +86,14 @@ class Gaussian(CurveFamily):
         """a = 1/sigma^2, s = (y - o)/sigma^2, c = log p(y | o)."""
         u = (float(y) - origin) / self.sigma
         return 1.0 / self.sigma**2, u / self.sigma, -0.5 * u * u - self._log_scale
+
+    def posterior(self, priors: Array) -> ExactPosterior:
+        """Exact beliefs."""
+        return ExactPosterior(1.0 / self.sigma**2, priors)
+
+    def predictive(self, mean: Array, sd: Array, reach: float) -> GaussianPredictive:
+        """Exact predictive densities, N(m_j, s_j^2 + sigma^2)."""
+        return GaussianPredictive(self.sigma, mean, sd)
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
         """z + sigma * noise."""

@@ -17,6 +17,9 @@ from likeset.families.base import (
     predictor_vector,
     source_of_noise,
 )
+from likeset.families.predictive import LaplacePredictive
+from likeset.families.sums import PointSums
+from likeset.families.variational import VariationalPosterior
 
 
 class Laplace:
@@ -29,6 +32,7 @@ class Laplace:
     """
 
     convex = True
+    fast_windows = True
     discrete = False
     observation_shape: tuple[int, ...] = ()
 
@@ -54,6 +58,18 @@ class Laplace:
         """sign(y - z) / scale, and 0 (almost everywhere)."""
         first = np.sign(_difference(y, z)) / self.scale
         return first, np.zeros_like(first)
+
+    def merged_sums(self) -> PointSums:
+        """Sorted points."""
+        return PointSums(self)
+
+    def posterior(self, priors: Array) -> VariationalPosterior:
+        """Variational beliefs: the density has no curvature."""
+        return VariationalPosterior(PointSums(self), priors)
+
+    def predictive(self, mean: Array, sd: Array, reach: float) -> LaplacePredictive:
+        """Exact predictive densities of Gaussian beliefs."""
+        return LaplacePredictive(self.scale, mean, sd)
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
         """z + Laplace noise."""

@@ -12,7 +12,6 @@ from likeset.arguments import floats, real_array
 from likeset.curves import Curve
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import (
-    CurveFamily,
     largest_predictor,
     misfit,
     node_count,
@@ -21,6 +20,7 @@ from likeset.families.base import (
     refuse,
     source_of_noise,
 )
+from likeset.families.curve_family import CurveFamily
 from likeset.special import log_gamma
 
 STIRLING_FROM = 16.0

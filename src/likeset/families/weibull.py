@@ -21,7 +21,6 @@ from likeset.arguments import floats, positive, real_array
 from likeset.curves import Curve
 from likeset.errors import ShapeError
 from likeset.families.base import (
-    CurveFamily,
     largest_predictor,
     node_count,
     panels,
@@ -29,6 +28,7 @@ from likeset.families.base import (
     refuse,
     source_of_noise,
 )
+from likeset.families.curve_family import CurveFamily
 
 EULER = 0.5772156649015329
 

@@ -17,6 +17,7 @@ import numpy as np
 from likeset._typing import Array
 from likeset.arguments import LARGEST
 from likeset.evidence.ledger import Ledger
+from likeset.families.answers import merged_sums
 from likeset.families.base import Family
 from likeset.families.merged import MergedData
 from likeset.predictors import Aggregate, Mixture
@@ -83,7 +84,7 @@ def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], lim
     width = sum(beliefs_of(sequence.predictor) for piece in pieces if piece is running.forecaster) + 1
     windows = 0 if running.membership is None else len(running.membership.log_shares)
     steps = [_step(piece, (running.forecaster, running.gauge)) for piece in pieces]
-    plain = MergedData(sequence.family)
+    plain = MergedData(merged_sums(sequence.family))
     for x, y, weight, log_q, label in zip(*rows.parts(), strict=True):
         basis, phi = ledger.embed(running.basis, x)
         d = basis.dimension

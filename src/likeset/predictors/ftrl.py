@@ -6,10 +6,10 @@ from likeset._typing import Array
 from likeset.arguments import positive
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import CurveFamily, Family
+from likeset.families.answers import canonical_scale, penalised_fit
+from likeset.families.base import Family
 from likeset.families.merged import MergedData
 from likeset.predictors.base import PlugIn
-from likeset.predictors.penalised import CurveFit, DirectFit
 from likeset.spaces.base import Space
 from likeset.undo import Undo
 
@@ -48,7 +48,7 @@ class VAW(FTRL):
 
     def start(self, family: Family, space: Space) -> PlugInForecaster:
         """A forecaster with no data."""
-        scale = family.canonical_scale if isinstance(family, CurveFamily) else None
+        scale = canonical_scale(family)
         if scale is None:
             raise InvalidArgumentError(
                 "predictor",
@@ -64,11 +64,7 @@ class PlugInForecaster:
 
     def __init__(self, family: Family, space: Space, penalty: float, look_ahead: float) -> None:
         self.family, self.look_ahead = family, look_ahead
-        self.fit: CurveFit | DirectFit = (
-            CurveFit(family, penalty, space.bound)
-            if isinstance(family, CurveFamily)
-            else DirectFit(MergedData(family), penalty, space.bound)
-        )
+        self.fit = penalised_fit(family, penalty, space.bound)
 
     def forecast(self, phi: Embedded) -> PlugIn:
         """p at z = x'theta_s."""

@@ -20,14 +20,11 @@ from likeset._typing import Array
 from likeset.arguments import real_array
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import CurveFamily, Family, information
-from likeset.families.gaussian import Gaussian
-from likeset.families.laplace import Laplace
+from likeset.families.answers import information, posterior, predictive
+from likeset.families.base import Family
 from likeset.families.merged import MergedData
+from likeset.families.predictive import Predictive
 from likeset.predictors.base import updated_shares
-from likeset.predictors.posterior import ExactPosterior, FittedPosterior, GenericPosterior, LaplacePosterior
-from likeset.predictors.predictive import Predictive, predictive
-from likeset.predictors.variational import VariationalPosterior
 from likeset.spaces.base import Space
 from likeset.state_checks import expect_log_shares
 from likeset.undo import Undo
@@ -85,15 +82,7 @@ class MixtureForecaster:
 
     def __init__(self, family: Family, bound: float, precisions: Array) -> None:
         self.family, self.bound = family, bound
-        self.posterior: ExactPosterior | FittedPosterior
-        if isinstance(family, Gaussian):
-            self.posterior = ExactPosterior(family, precisions)
-        elif isinstance(family, Laplace):
-            self.posterior = VariationalPosterior(family, precisions)
-        elif isinstance(family, CurveFamily):
-            self.posterior = LaplacePosterior(family, precisions)
-        else:
-            self.posterior = GenericPosterior(family, precisions)
+        self.posterior = posterior(family, precisions)
         self.log_shares = np.full(len(precisions), -np.log(len(precisions)))
         self._latest: tuple[Embedded, MixtureForecast] | None = None
         self._moments = (np.zeros(0), np.zeros(0))  # of z at the latest covariate

@@ -20,8 +20,8 @@ which is (reach/sigma)^2 / 2 for Gaussian noise. From about three on windows wer
 measured; below, the differences went both ways. Half of the error level stays with the joint or the patient voices:
 never more than log 2 = 0.7 nats worse than these.
 
-Families of the user's own keep the joint set: their mixtures are solved for by the dual, slowly. So do spaces without a
-bound.
+Families that do not say that a fast kernel serves them keep the joint set: their mixtures are solved for by the dual,
+slowly. So do spaces without a bound.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from __future__ import annotations
 import numpy as np
 
 from likeset._typing import Array
-from likeset.families.base import CurveFamily, Family
-from likeset.families.laplace import Laplace
+from likeset.families.answers import fast_windows
+from likeset.families.base import Family
 from likeset.spaces.base import Space
 from likeset.spaces.linear import Linear
 from likeset.voices.base import Voices
@@ -48,8 +48,7 @@ def automatic_voices(
     family: Family, space: Space, arms: Array | None = None, purpose: str = "inference"
 ) -> Voices | None:
     """The voices that were measured to be best for a purpose; None is the joint set."""
-    solved_fast = isinstance(family, CurveFamily | Laplace)
-    if not solved_fast or not np.isfinite(space.bound):
+    if not fast_windows(family) or not np.isfinite(space.bound):
         return None
     if isinstance(space, Linear):
         windows = _around(family, space, arms)

@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from likeset._solver.problem import CallableTerms, CurveTerms, Kernel, LevelSet, Solution
+from likeset._solver.problem import CurveTerms, Kernel, LevelSet, SmoothTerms, Solution
 from likeset._solver.smooth.phase_one import bounded_set, value_and_error
 from likeset._solver.smooth.sqp import CentredSet
 from likeset._solver.smooth.unbounded import UnboundedSet, unbounded_set
@@ -114,8 +114,8 @@ class Prepared(Kernel):
 def prepare(level_set: LevelSet) -> Prepared:
     """Phase I, centre and factorisations of a set with smooth terms."""
     X, terms, level, radius = level_set.X, level_set.terms, float(level_set.level), float(level_set.radius)
-    if not isinstance(terms, CurveTerms | CallableTerms):
-        raise TypeError(f"smooth terms expected, got {type(terms).__name__}; see support.piecewise for points")
+    if not isinstance(terms, SmoothTerms):
+        raise TypeError(f"smooth terms expected, got {type(terms).__name__}; points have a kernel of their own")
     d = X.shape[1]
     X = np.ascontiguousarray(X, dtype=np.float64)
     if isinstance(terms, CurveTerms):

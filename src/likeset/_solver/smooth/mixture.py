@@ -21,12 +21,12 @@ import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms, log_sum_exp, term_sizes
 from likeset._solver.newton import Evaluation, minimise_convex, minimise_over_ball
-from likeset._solver.problem import CurveTerms, Kernel, Solution, WindowedSet
+from likeset._solver.problem import CompiledTerms, CurveTerms, Kernel, Solution, WindowedSet, is_quadratic
+from likeset._solver.smooth.centred import centred_at, extremes
 from likeset._solver.smooth.mixture_newton import maximise_directions
 from likeset._solver.smooth.mixture_sums import Centred, hessian_factor, workspace
 from likeset._solver.voice_sums import covariate_pulls, window_exponents
 from likeset._typing import EPS, Array
-from likeset.curves import Curve
 
 ROOMY = 1.0  # nats below the level that make the minimiser of all terms a good centre
 DISTANT = 1e-3  # share of the radius up to which a set is small: the ball is replaced by one around the set
@@ -95,7 +95,7 @@ class Prepared(Kernel):
 def prepare(target: WindowedSet) -> Prepared:
     """Centre and derivatives there, or a certificate of emptiness. The radius must be finite, the terms curves."""
     terms, radius, level = target.terms, target.radius, target.level
-    assert isinstance(terms, CurveTerms) and radius < math.inf
+    assert isinstance(terms, CompiledTerms) and radius < math.inf
     X = np.ascontiguousarray(target.X)
     theta, joint_room = _joint_centre(target)
     value, err = phi_and_error(target, theta)
@@ -112,19 +112,18 @@ def prepare(target: WindowedSet) -> Prepared:
     e2 = max(radius**2 - float(theta @ theta), 0.0) + 64 * EPS * radius**2
     z = X @ theta
     heights, first, second = evaluate_terms(terms, z)
-    unit = CurveTerms(terms.curve, np.ones(len(z)), np.zeros(len(z)))
-    base = evaluate_terms(unit, -np.abs(z) if terms.curve == Curve.SOFTPLUS else z)[1]
+    centred = centred_at(terms, z)
     exponents = window_exponents(target.windows, target.gains + heights)
     log_voices = exponents - log_sum_exp(exponents)
     ball = whole_ball = _Ball(theta, radius * (1 + 32 * EPS), e2)
-    if terms.curve == Curve.QUADRATIC:
+    if is_quadratic(terms):
         reach = _reach(target, exponents, first, second, err)
         if reach < DISTANT * radius and float(np.linalg.norm(theta)) + reach < radius:
             ball = _Ball(np.zeros_like(theta), reach, reach**2)
     curvatures, axes = np.linalg.eigh((X.T * second) @ X)
     curvatures, axes = np.maximum(curvatures[::-1], 0.0), np.ascontiguousarray(axes[:, ::-1])
     body = Centred(
-        X=X @ axes, curve=int(terms.curve), a=terms.a, z=z, base=base, tilt=first, starts=target.windows.starts,
+        X=X @ axes, terms=centred, extreme=extremes(centred), tilt=first, starts=target.windows.starts,
         members=target.windows.members, log_voices=log_voices, theta_c=ball.centre @ axes, radius=ball.radius,
         e=e, e2=ball.room,
     )  # fmt: skip
@@ -166,7 +165,7 @@ def _reach(target: WindowedSet, exponents: Array, tilt: Array, second: Array, er
 def phi_and_error(target: WindowedSet, theta: Array) -> tuple[float, float]:
     """Phi(theta), and the rounding error to allow for in comparing it with the level."""
     terms, gains, windows = target.terms, target.gains, target.windows
-    assert isinstance(terms, CurveTerms)
+    assert isinstance(terms, CompiledTerms)
     z = target.X @ theta
     heights, slopes, _ = evaluate_terms(terms, z)
     # Every z_b may be off by this much.
@@ -177,14 +176,14 @@ def phi_and_error(target: WindowedSet, theta: Array) -> tuple[float, float]:
     return float(log_sum_exp(exponents)), err + _error_of_positions(target, terms, slopes, off)
 
 
-def _error_of_positions(target: WindowedSet, terms: CurveTerms, slopes: Array, off: Array) -> float:
+def _error_of_positions(target: WindowedSet, terms: CompiledTerms, slopes: Array, off: Array) -> float:
     """What errors of the z_b, ``off``, are worth in M_k on C, for the worst k.
 
     Of quadratic terms we know the slopes on all of C, as in ``seen_from``: the sum of
     phi_b'^2 / (2 a_b) is the height of M_k above the minima of its terms, and M_k <= level - log pi_k.
     """
     lone = target.windows.log_shares
-    if terms.curve != Curve.QUADRATIC:
+    if not (isinstance(terms, CurveTerms) and is_quadratic(terms)):
         return float(np.max(window_exponents(target.windows, np.abs(slopes) * off) - lone, initial=0.0))
     lowest = target.gains - 0.5 * np.divide(terms.s**2, terms.a, out=np.zeros_like(terms.s), where=terms.a > 0)
     floor, spread = window_exponents(target.windows, np.stack([lowest, terms.a * off**2]))
@@ -215,7 +214,7 @@ def evaluate(target: WindowedSet, theta: Array) -> Evaluation:
 def _joint_centre(target: WindowedSet) -> tuple[Array, float]:
     """A minimiser of the sum of all terms, away from the sphere, and how far the joint set's level lies above it."""
     terms, radius = target.terms, target.radius
-    assert isinstance(terms, CurveTerms)
+    assert isinstance(terms, CompiledTerms)
     level = target.level - float(target.gains.sum())
     start = np.zeros(target.X.shape[1])
     theta, value, _, _ = minimise_over_ball(target.X, terms, 0.0, radius, start, 0.05, 200, level)

@@ -22,18 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from likeset._solver.smooth.rays import (
-    MAX_TRIALS,
-    UNDERFLOW,
-    ball_crossing,
-    centred_extreme,
-    centred_terms,
-    next_trial,
-)
+from likeset._solver.smooth.centred import CentredTerms, centred_terms, one_extreme
+from likeset._solver.smooth.rays import MAX_TRIALS, ball_crossing, next_trial
 from likeset._solver.voice_sums import sum_windows
 from likeset._typing import Array, IntArray
 from likeset.compiling import njit
-from likeset.curves import QUADRATIC
 
 SILENT = 1e-17  # voices below this change no sum of doubles
 QUIET = 1e-7  # smaller voices, and covariates with a smaller share, are left out of the Hessian (it only steers steps)
@@ -67,15 +60,13 @@ def speak(starts: IntArray, members: IntArray, log_voices: Array, growth: Array,
 class Centred(NamedTuple):
     """Phi around a point theta_c; compiled functions take it as one argument.
 
-    z = X theta_c; ``base`` is what ``centred_terms`` wants to know of z; ``tilt`` is phi'(z);
+    ``terms`` are those around z = X theta_c, ``extreme`` the numbers of :func:`extremes`; ``tilt`` is phi'(z);
     ``log_voices`` are the log r_k at theta_c. The set is Phi - Phi(theta_c) <= e, |delta|^2 + 2 theta_c'delta <= e2.
     """
 
     X: Array
-    curve: int
-    a: Array
-    z: Array
-    base: Array
+    terms: CentredTerms
+    extreme: IntArray
     tilt: Array
     starts: IntArray
     members: IntArray
@@ -110,11 +101,9 @@ def workspace(K: int, W: int) -> Local:
 @njit(cache=True, error_model="numpy")
 def rise_along(c: Centred, u: Array, t: float, at: Local) -> tuple[float, float, float]:
     """Phi(theta_c + t delta) - Phi(theta_c) with its first two derivatives in t, for u = X delta; fills ``at``."""
-    centred_terms(c.curve, c.a, c.z, c.base, u, t, at.change, at.incline, at.bend)
-    if c.curve != QUADRATIC:
-        for b in range(u.shape[0]):
-            if c.base[b] < UNDERFLOW:
-                at.change[b], at.incline[b], at.bend[b] = centred_extreme(c.curve, c.a[b], c.z[b], t * u[b])
+    centred_terms(c.terms, u, t, at.change, at.incline, at.bend)
+    for b in c.extreme:
+        at.change[b], at.incline[b], at.bend[b] = one_extreme(c.terms, b, t * u[b])
     for b in range(u.shape[0]):
         at.change[b] += c.tilt[b] * t * u[b]
         at.incline[b] += c.tilt[b]

@@ -15,7 +15,7 @@ import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms, term_sizes
 from likeset._solver.newton import minimise_over_ball
-from likeset._solver.problem import CallableTerms, CurveTerms
+from likeset._solver.problem import SmoothTerms
 from likeset._solver.smooth.sqp import CentredSet, centre_terms
 from likeset._typing import EPS, Array
 
@@ -23,7 +23,7 @@ CENTRAL = 0.5  # a minimiser of F with a larger share of the radius is moved inw
 
 
 def bounded_set(
-    X: Array, terms: CurveTerms | CallableTerms, level: float, radius: float, flat: bool
+    X: Array, terms: SmoothTerms, level: float, radius: float, flat: bool
 ) -> tuple[str, Array, float, CentredSet]:
     """(status, theta_c, certified lower bound of min F, the set around theta_c).
 
@@ -35,12 +35,12 @@ def bounded_set(
     return status, theta_c, bound, body.with_flat() if flat else body
 
 
-def value_and_error(X: Array, terms: CurveTerms | CallableTerms, theta: Array, level: float) -> tuple[float, float]:
+def value_and_error(X: Array, terms: SmoothTerms, theta: Array, level: float) -> tuple[float, float]:
     """F(theta), and the rounding error to allow for in comparing it with the level."""
     z = X @ theta
     values, slopes, _ = evaluate_terms(terms, z)
-    size = term_sizes(terms, z) if isinstance(terms, CurveTerms) else np.abs(values)
-    return float(np.sum(values)), 64 * EPS * (float(np.sum(size)) + abs(level)) + reach_error(X, slopes, theta)
+    size = float(np.sum(term_sizes(terms, z)))
+    return float(np.sum(values)), 64 * EPS * (size + abs(level)) + reach_error(X, slopes, theta)
 
 
 def reach_error(X: Array, slopes: Array, theta: Array) -> float:
@@ -49,9 +49,7 @@ def reach_error(X: Array, slopes: Array, theta: Array) -> float:
     return 8 * EPS * float(np.abs(slopes) @ lengths) * float(np.linalg.norm(theta))
 
 
-def find_centre(
-    X: Array, terms: CurveTerms | CallableTerms, level: float, radius: float
-) -> tuple[str, Array, float, float]:
+def find_centre(X: Array, terms: SmoothTerms, level: float, radius: float) -> tuple[str, Array, float, float]:
     """Phase I: (status, theta_c, certified lower bound of min F, e = level - F(theta_c) on the safe side)."""
     start = np.zeros(X.shape[1])
     theta, _, bound, _ = minimise_over_ball(X, terms, 0.0, radius, start, 0.0, 200, level)
@@ -65,7 +63,7 @@ def find_centre(
 
 
 def move_inwards(
-    X: Array, terms: CurveTerms | CallableTerms, theta: Array, value: float, err: float, level: float, radius: float
+    X: Array, terms: SmoothTerms, theta: Array, value: float, err: float, level: float, radius: float
 ) -> tuple[Array, float, float]:
     r"""From a minimiser theta of F over the ball to a point away from the sphere, for at most half of room = level - F.
 

@@ -22,60 +22,13 @@ import math
 import numpy as np
 
 from likeset._solver.problem import CallableTerms
-from likeset._solver.smooth.elementwise import exp_parts, log_parts
+from likeset._solver.smooth.centred import CentredTerms, centred_terms, extremes, one_extreme
 from likeset._typing import Array
 from likeset.compiling import njit
-from likeset.curves import EXPONENTIAL, QUADRATIC, curve_first, curve_remainder, curve_second
 
 MAX_TRIALS = 80
-LARGE = 600.0
-UNDERFLOW = 1e-200
 # The accepted point lies in a sliver just inside the likelihood boundary: -2 SLIVER e <= psi <= 0.
 SLIVER = 1e-10
-
-
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
-def centred_terms(
-    curve: int, a: Array, z: Array, base: Array, u: Array, t: float, D: Array, slope: Array, weight: Array
-) -> None:
-    """Write a D(z, tu), a [A'(z + tu) - A'(z)] and a A''(z + tu), given base = A'(z) (SOFTPLUS: A'(-|z|)).
-
-    EXPONENTIAL: D = e^z (e^u - 1 - u). SOFTPLUS is symmetric, D(z, u) = D(-z, -u), so we may take z <= 0 and
-    b = sigma(z) <= 1/2; with y = b (e^u - 1),  A(z + u) - A(z) = log(1 + y)  and  sigma(z + u) = b e^u/(1 + y).
-    For small u, D is the sum of two remainders:  [log(1 + y) - y] + b [e^u - 1 - u].
-    """
-    if curve == QUADRATIC:
-        for k in range(u.shape[0]):
-            v = t * u[k]
-            D[k], slope[k], weight[k] = 0.5 * a[k] * v * v, a[k] * v, a[k]
-    elif curve == EXPONENTIAL:
-        for k in range(u.shape[0]):
-            v = t * u[k]
-            growth, remainder = exp_parts(v)
-            scale = a[k] * base[k]
-            D[k], slope[k], weight[k] = scale * remainder, scale * (remainder + v), scale * growth
-    else:
-        for k in range(u.shape[0]):
-            b = base[k]
-            sign = -1.0 if z[k] > 0.0 else 1.0
-            v = sign * t * u[k]
-            c = min(v, LARGE)  # beyond, log(1 + y) is a straight line
-            growth, remainder = exp_parts(c)
-            is_small = abs(v) < 0.25
-            gain = remainder + c if is_small else growth - 1.0
-            y = b * gain
-            logarithm, log_remainder = log_parts(y)
-            D[k] = a[k] * (log_remainder + b * remainder if is_small else logarithm + (v - c) - b * v)
-            scale = a[k] * b * (1.0 - b) / (1.0 + y)
-            slope[k] = sign * scale * gain
-            weight[k] = scale * growth / (1.0 + y)
-
-
-@njit(cache=True, error_model="numpy")
-def centred_extreme(curve: int, a: float, z: float, u: float) -> tuple[float, float, float]:
-    """The same for one term whose base has underflowed, where base * e^u would be 0 * inf."""
-    slope = curve_first(curve, z + u) - curve_first(curve, z)
-    return a * curve_remainder(curve, z, u), a * slope, a * curve_second(curve, z + u)
 
 
 @njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -119,10 +72,7 @@ def next_trial(t: float, psi: float, first: float, second: float, low: float, hi
 def project_rays(
     Y: Array,
     U: Array,
-    curve: int,
-    a: Array,
-    z: Array,
-    base: Array,
+    terms: CentredTerms,
     g_c: Array,
     theta_c: Array,
     e: float,
@@ -138,7 +88,7 @@ def project_rays(
     """
     n, K = U.shape
     D = np.empty(K)
-    extreme = np.flatnonzero((base < UNDERFLOW) & (curve != QUADRATIC))
+    extreme = extremes(terms)
     aim = e * (1.0 - SLIVER)
     for i in range(n):
         linear, square, inner = 0.0, 0.0, 0.0
@@ -150,9 +100,9 @@ def project_rays(
         low, high, open_end = 0.0, t_ball, True
         t = min(1.0, t_ball)
         for trial in range(MAX_TRIALS + 1):
-            centred_terms(curve, a, z, base, U[i], t, D, slopes[i], weights[i])
+            centred_terms(terms, U[i], t, D, slopes[i], weights[i])
             for x in extreme:
-                D[x], slopes[i, x], weights[i, x] = centred_extreme(curve, a[x], z[x], t * U[i, x])
+                D[x], slopes[i, x], weights[i, x] = one_extreme(terms, x, t * U[i, x])
             total, first, second = directional(D, slopes[i], weights[i], U[i])
             rise[i] = t * linear + total
             psi = rise[i] - aim

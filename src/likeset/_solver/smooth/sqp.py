@@ -24,13 +24,13 @@ import numpy as np
 
 from likeset._solver.certificate import certify
 from likeset._solver.evaluate import evaluate_terms
-from likeset._solver.problem import CallableTerms, CurveTerms
+from likeset._solver.problem import CallableTerms, SmoothTerms
+from likeset._solver.smooth.centred import CentredTerms, centred_at
 from likeset._solver.smooth.ellipsoids import model_maximisers
 from likeset._solver.smooth.leading import SMALL, leading_block, packed_products
 from likeset._solver.smooth.rays import SLIVER, project_rays, project_rays_callable
 from likeset._solver.smooth.steps import follow_boundaries, linearised_steps
 from likeset._typing import EPS, Array, IntArray
-from likeset.curves import Curve
 
 MAX_ITERATIONS = 120
 FIRST_DAMPING, MAX_DAMPING = 1e-3, 1e12
@@ -44,18 +44,18 @@ WORTH_DROPPING = 0.9  # directions that are done go on with the others until the
 class CentredSet:
     """C = { delta : g_c'delta + sum_k D_k(x_k'delta) <= e, |delta|^2 + 2 theta_c'delta <= e2 }.
 
-    z = X theta_c, ``base`` what ``centred_terms`` wants to know of z; the Hessian of F at
-    the centre has eigenvalues ``curvatures``, largest first, and eigenvectors ``axes``.
+    z = X theta_c; ``centred`` are the terms around z, None for users' functions, which are called as they are. The
+    Hessian of F at the centre has eigenvalues ``curvatures``, largest first, and eigenvectors ``axes``.
     """
 
     X: Array
-    terms: CurveTerms | CallableTerms
+    terms: SmoothTerms
     theta_c: Array
     radius: float
     e: float
     e2: float
     z: Array
-    base: Array
+    centred: CentredTerms | None
     g_c: Array
     curvatures: Array
     axes: Array
@@ -88,13 +88,11 @@ class CentredSet:
 
     def project(self, Y: Array, U: Array, slopes: Array, weights: Array, rise: Array) -> None:
         """Rows of Y and U = Y X' to the boundary of C, in place; derivatives there to slopes, weights, rise."""
-        if isinstance(self.terms, CallableTerms):
-            project_rays_callable(
-                Y, U, self.terms, self.z, self.g_c, self.theta_c, self.e, self.e2, slopes, weights, rise
-            )
+        if self.centred is not None:
+            project_rays(Y, U, self.centred, self.g_c, self.theta_c, self.e, self.e2, slopes, weights, rise)
             return
-        curve, a = int(self.terms.curve), self.terms.a
-        project_rays(Y, U, curve, a, self.z, self.base, self.g_c, self.theta_c, self.e, self.e2, slopes, weights, rise)
+        assert isinstance(self.terms, CallableTerms)
+        project_rays_callable(Y, U, self.terms, self.z, self.g_c, self.theta_c, self.e, self.e2, slopes, weights, rise)
 
     def hessians(self, weights: Array) -> Array:
         """Packed upper triangles of X' diag(w) X, one column for every row w of weights."""
@@ -178,11 +176,10 @@ class CentredSet:
         else:
             hessians, rest = self.hessians(weights), weights[:, :0]
         steps, solved, inner_products, follows = linearised_steps(A, G, B, hessians, rest, lam, mu, slack_g, slack_b)
-        if isinstance(self.terms, CurveTerms):
-            curve, a = int(self.terms.curve), self.terms.a
+        if self.centred is not None:
             follow_boundaries(
                 steps, solved, inner_products, follows, slack_g, slack_b, Y, U, X,
-                curve, a, self.z, self.base, self.g_c, g_c, self.e * (1.0 - SLIVER), self.e2,
+                self.centred, self.g_c, g_c, self.e * (1.0 - SLIVER), self.e2,
             )  # fmt: skip
         return steps @ self.axes.T if leading < d else steps
 
@@ -223,17 +220,10 @@ def packed_indices(d: int) -> tuple[IntArray, IntArray]:
     return np.triu_indices(d)  # type: ignore[return-value]
 
 
-def centre_terms(
-    X: Array, terms: CurveTerms | CallableTerms, theta_c: Array, radius: float, e: float, e2: float
-) -> CentredSet:
+def centre_terms(X: Array, terms: SmoothTerms, theta_c: Array, radius: float, e: float, e2: float) -> CentredSet:
     """Everything about the centre that all directions share."""
     z = X @ theta_c
     _, first, second = evaluate_terms(terms, z)
-    if isinstance(terms, CurveTerms):
-        unit = CurveTerms(terms.curve, np.ones(len(z)), np.zeros(len(z)))
-        base = evaluate_terms(unit, -np.abs(z) if terms.curve == Curve.SOFTPLUS else z)[1]
-    else:
-        base = z
     curvatures, axes = np.linalg.eigh((X.T * second) @ X)
     return CentredSet(
         X=X,
@@ -243,7 +233,7 @@ def centre_terms(
         e=e,
         e2=e2,
         z=z,
-        base=base,
+        centred=None if isinstance(terms, CallableTerms) else centred_at(terms, z),
         g_c=X.T @ first,
         curvatures=np.maximum(curvatures[::-1], 0.0),
         axes=np.ascontiguousarray(axes[:, ::-1]),

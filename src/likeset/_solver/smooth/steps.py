@@ -26,7 +26,8 @@ import math
 import numpy as np
 
 from likeset._solver.linalg.lanes import LANES, BoolArray, backward_lanes, dot_lanes, factor_lanes, forward_lanes
-from likeset._solver.smooth.rays import centred_terms, directional
+from likeset._solver.smooth.centred import CentredTerms, centred_terms
+from likeset._solver.smooth.rays import directional
 from likeset._typing import Array
 from likeset.compiling import njit
 
@@ -188,10 +189,7 @@ def follow_boundaries(
     Y: Array,
     U: Array,
     X: Array,
-    curve: int,
-    a: Array,
-    z: Array,
-    base: Array,
+    terms: CentredTerms,
     g_c: Array,
     g_turned: Array,
     e: float,
@@ -214,7 +212,7 @@ def follow_boundaries(
             u[k] = U[i, k] + inner(X[k], p)
             gu[k], bu[k] = inner(X[k], g_solved), inner(X[k], b_solved)
         for _ in range(CORRECTIONS):
-            centred_terms(curve, a, z, base, u, 1.0, D, slope, weight)
+            centred_terms(terms, u, 1.0, D, slope, weight)
             rise = linear + inner(g_turned, p) + directional(D, slope, weight, u)[0]
             new_g, new_b = e - rise + ga - alpha * gg - beta * gb, slack_b[i] - 0.5 * inner(p, p)
             moved = max(abs(new_g - room_g) / e, 2.0 * abs(new_b - room_b) / e2)

@@ -24,11 +24,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms
-from likeset._solver.problem import CallableTerms, CurveTerms
+from likeset._solver.problem import CurveTerms, SmoothTerms
 from likeset._solver.smooth.phase_one import bounded_set, value_and_error
 from likeset._solver.smooth.sqp import CentredSet
 from likeset._typing import Array
-from likeset.curves import Curve
+from likeset.curves import term_minima
 
 LADDER = (3e1, 3e3, 3e5, 3e7)  # radii of the auxiliary balls, in units of 1/(smallest singular value of X)
 WELL_INSIDE = 0.9  # share of the radius up to which the auxiliary ball counts as inactive
@@ -41,7 +41,7 @@ class UnboundedSet:
     """C = { F <= level } for covariates that span the space."""
 
     X: Array
-    terms: CurveTerms | CallableTerms
+    terms: SmoothTerms
     level: float
     unit: float
     theta_c: Array
@@ -74,9 +74,7 @@ class UnboundedSet:
         return self.rungs[rung]
 
 
-def unbounded_set(
-    X: Array, terms: CurveTerms | CallableTerms, level: float
-) -> tuple[str, Array, float, UnboundedSet | None]:
+def unbounded_set(X: Array, terms: SmoothTerms, level: float) -> tuple[str, Array, float, UnboundedSet | None]:
     """(status, theta_c, certified lower bound of min F, the set) for X of full column rank."""
     unit = 1.0 / float(np.linalg.svd(X, compute_uv=False)[-1])
     bound, theta = -np.inf, np.zeros(X.shape[1])
@@ -118,7 +116,7 @@ def dual_bounds(inside: CentredSet, A: Array, delta: Array) -> Array:
     return np.where(reached & exact & np.isfinite(bounds), bounds, np.inf)
 
 
-def dual_minimum(X: Array, terms: CurveTerms | CallableTerms, theta: Array) -> float:
+def dual_minimum(X: Array, terms: SmoothTerms, theta: Array) -> float:
     """A lower bound of min F over all of R^d, from a point near the minimiser: -sum_k phi_k^*(v_k), X'v = 0."""
     z = X @ theta
     value, first, second = evaluate_terms(terms, z[None])
@@ -135,21 +133,11 @@ def dual_minimum(X: Array, terms: CurveTerms | CallableTerms, theta: Array) -> f
     return max(bound, termwise_minimum(terms))
 
 
-def termwise_minimum(terms: CurveTerms | CallableTerms) -> float:
+def termwise_minimum(terms: SmoothTerms) -> float:
     """sum_k inf phi_k, the dual bound at v = 0 (-inf if some phi_k is unbounded below or unknown)."""
-    if isinstance(terms, CallableTerms):
+    if not isinstance(terms, CurveTerms):
         return -np.inf
-    a, s = terms.a, terms.s
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if terms.curve == Curve.QUADRATIC:
-            lowest = np.where(s == 0.0, 0.0, -(s**2) / (2.0 * a))
-        elif terms.curve == Curve.EXPONENTIAL:
-            lowest = np.where(s == 0.0, 0.0, np.where((s > 0.0) & (a > 0.0), s - s * np.log(s / a), -np.inf))
-        else:
-            p = s / a
-            inner = -a * (np.where(p > 0.0, p * np.log(p), 0.0) + np.where(p < 1.0, (1.0 - p) * np.log1p(-p), 0.0))
-            lowest = np.where(s == 0.0, 0.0, np.where((s > 0.0) & (s <= a), inner, -np.inf))
-    return float(np.sum(lowest))
+    return float(np.sum(term_minima(terms.curve, terms.a, terms.s, terms.origins)))
 
 
 class NewtonMetric:
@@ -178,7 +166,7 @@ def corrected(metric: NewtonMetric, goals: Array, first: Array, Z: Array) -> tup
     return targets, Z + np.where(np.isfinite(shift), shift, 0.0)
 
 
-def invert_slopes(terms: CurveTerms | CallableTerms, targets: Array, Z: Array) -> tuple[Array, Array]:
+def invert_slopes(terms: SmoothTerms, targets: Array, Z: Array) -> tuple[Array, Array]:
     """Z with phi_k'(Z) = targets, by Newton's method with bisection, and which rows were solved.
 
     Any Z gives a valid tangent; a row that is not solved to rounding only gives a poor bound.

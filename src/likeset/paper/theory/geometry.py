@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from likeset._solver.evaluate import curve_heights
 from likeset._solver.newton import newton_ball
 from likeset._typing import Array
 from likeset.arguments import one_row, positive, real_array, rows
 from likeset.compiling import njit
-from likeset.curves import Curve, curve_remainder
+from likeset.curves import Curve, curve_derivatives, curve_heights, curve_remainder
 from likeset.errors import InvalidArgumentError, ShapeError
-from likeset.families.base import CurveFamily, Family, curve_derivatives
+from likeset.families.base import Family
+from likeset.families.curve_family import CurveFamily
 
 GAP = 1e-12
 MAX_STEPS = 200

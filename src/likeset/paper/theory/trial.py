@@ -16,7 +16,7 @@ from likeset.bandits import UCB, environments, simulate
 from likeset.bandits.environments import Environment
 from likeset.comparison import AbbasiYadkori
 from likeset.families import Gaussian, Poisson
-from likeset.families.base import CurveFamily
+from likeset.families.curve_family import CurveFamily
 from likeset.paper.theory import ball, bandit, bias, gain, online, reduction, vaw
 from likeset.paper.theory.geometry import Curvature, LogPartition, penalised_estimate
 from likeset.predictors import FTRL, VAW, Mixture

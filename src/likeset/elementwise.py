@@ -26,7 +26,7 @@ SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 F2, F3, F4, F5, F6, F7, F8, F9, F10, F11, F12, F13 = (1.0 / math.factorial(k) for k in range(2, 14))
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@njit(cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def exp_parts(u: float) -> tuple[float, float]:
     """(e^u, e^u - 1 - u); e^u is inf above 710 and 3e-308 below -708.
 
@@ -44,7 +44,7 @@ def exp_parts(u: float) -> tuple[float, float]:
     return s + s * (r + p), s * p + (((s - 1.0) * (1.0 + r) - n * LN2_HIGH) - n * LN2_LOW) + (c - u)
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@njit(cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def log_parts(y: float) -> tuple[float, float]:
     """(log(1 + y), log(1 + y) - y) for -1 < y < 1e300; the second only for |y| < 1/4 (without cancellation).
 

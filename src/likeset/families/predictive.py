@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from functools import cache
 from math import pi, sqrt
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from likeset._solver.evaluate import log_sum_exp
 from likeset._typing import Array
 from likeset.families.base import Family
-from likeset.families.gaussian import Gaussian
-from likeset.families.laplace import Laplace
 from likeset.special import log_normal_cdf, log_scaled_normal_tail
 
 _HERMITE_NODES = 40
@@ -34,15 +32,20 @@ class Predictive(Protocol):
 class GaussianPredictive:
     """N(m_j, s_j^2 + sigma^2)."""
 
-    def __init__(self, family: Gaussian, mean: Array, sd: Array) -> None:
+    def __init__(self, sigma: float, mean: Array, sd: Array) -> None:
         self.mean = mean
-        self.sd = np.sqrt(sd * sd + family.sigma**2)
+        self.sd = np.sqrt(sd * sd + sigma**2)
         self.log_scale = np.log(_ROOT_TWO_PI * self.sd)
 
     def log_densities(self, y: Array) -> Array:
         """Normal log-densities."""
         u = (np.asarray(y)[..., None] - self.mean) / self.sd
         return -0.5 * u * u - self.log_scale
+
+    def count_for(self, family: Family) -> int | None:
+        """J, if these are J densities of the family's outcomes."""
+        intact = np.array_equal(self.log_scale, np.log(_ROOT_TWO_PI * self.sd))
+        return _of_numbers(family, self.mean, self.sd) if intact else None
 
 
 class LaplacePredictive:
@@ -54,8 +57,8 @@ class LaplacePredictive:
     tail is scaled before the logarithm is taken, and the large exponents cancel on paper instead of in the machine.
     """
 
-    def __init__(self, family: Laplace, mean: Array, sd: Array) -> None:
-        self.scale, self.mean, self.sd = family.scale, mean, np.maximum(sd, 1e-9 * family.scale)
+    def __init__(self, scale: float, mean: Array, sd: Array) -> None:
+        self.scale, self.mean, self.sd = scale, mean, np.maximum(sd, 1e-9 * scale)
 
     def log_densities(self, y: Array) -> Array:
         """The two one-sided terms, added in logs."""
@@ -68,6 +71,11 @@ class LaplacePredictive:
         t = ratio - v
         near = ratio * (0.5 * ratio - v) + log_normal_cdf(np.maximum(-t, 0.0))  # t <= 0
         return np.where(t > 0, log_scaled_normal_tail(np.maximum(t, 0.0)) - 0.5 * v * v, near)
+
+    def count_for(self, family: Family) -> int | None:
+        """J, if these are J densities of the family's outcomes."""
+        intact = self.scale > 0 and bool((self.sd > 0).all())
+        return _of_numbers(family, self.mean, self.sd) if intact else None
 
 
 class QuadraturePredictive:
@@ -84,6 +92,12 @@ class QuadraturePredictive:
         columns = y[..., None, None, :] if self.family.observation_shape else y[..., None, None]
         return log_sum_exp(self.log_weights + self.family.log_density(columns, self.z))
 
+    def count_for(self, family: Family) -> int | None:
+        """J, if these are J densities of the family's outcomes."""
+        rows = np.ndim(self.z) == 2 and self.z.shape[1] == len(self.log_weights)
+        intact = self.family is family and rows and float(np.exp(self.log_weights).sum()) <= 1.0 + 1e-12
+        return len(self.z) if intact else None
+
 
 @cache
 def hermite_rule() -> tuple[Array, Array]:
@@ -92,28 +106,14 @@ def hermite_rule() -> tuple[Array, Array]:
     return nodes, np.log(weights / weights.sum())
 
 
-def predictive(family: Family, mean: Array, sd: Array, reach: float) -> Predictive:
-    """The predictive densities of J Gaussian beliefs N(mean_j, sd_j^2) about z."""
-    if isinstance(family, Gaussian):
-        return GaussianPredictive(family, mean, sd)
-    if isinstance(family, Laplace):
-        return LaplacePredictive(family, mean, sd)
-    return QuadraturePredictive(family, mean, sd, reach)
-
-
 def count_of_densities(components: object, family: Family) -> int | None:
-    """How many densities of this family's outcomes these are, if they are as ``predictive`` makes them; None if not."""
-    if type(components) is GaussianPredictive:
-        intact = isinstance(family, Gaussian) and np.array_equal(
-            components.log_scale, np.log(_ROOT_TWO_PI * components.sd)
-        )
-    elif type(components) is LaplacePredictive:
-        intact = isinstance(family, Laplace) and components.scale > 0 and bool((components.sd > 0).all())
-    elif type(components) is QuadraturePredictive:
-        rows = np.ndim(components.z) == 2 and components.z.shape[1] == len(components.log_weights)
-        intact = components.family is family and rows and float(np.exp(components.log_weights).sum()) <= 1.0 + 1e-12
-        return len(components.z) if intact else None
-    else:
-        return None
-    same_length = np.shape(components.mean) == np.shape(components.sd) and np.ndim(components.mean) == 1
-    return len(components.mean) if intact and same_length else None
+    """How many densities of this family's outcomes these are, if they are as they were made; None if unknown."""
+    known: Any = type(components)
+    built_in = known in (GaussianPredictive, LaplacePredictive, QuadraturePredictive)
+    return known.count_for(components, family) if built_in else None
+
+
+def _of_numbers(family: Family, mean: Array, sd: Array) -> int | None:
+    """The number of densities over all real numbers, if outcomes are real numbers."""
+    same_length = np.shape(mean) == np.shape(sd) and np.ndim(mean) == 1
+    return len(mean) if same_length and not family.discrete and family.observation_shape == () else None

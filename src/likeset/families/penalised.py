@@ -17,19 +17,23 @@ Early on, when steps are long, Newton's method with a line search takes over unt
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from likeset._solver.newton import ball_step, minimise_over_ball, newton_ball
-from likeset._solver.problem import CallableTerms, PointTerms
+from likeset._solver.problem import PointTerms
 from likeset._typing import Array
 from likeset.compiling import njit
 from likeset.curves import curve_slopes
 from likeset.embedded import Embedded
-from likeset.families.base import CurveFamily
-from likeset.families.merged import CurveSums, MergedData, with_columns
+from likeset.families.merged import MergedData, with_columns
+from likeset.families.sums import CurveSums, Sums
 from likeset.state_checks import expect_array, expect_number
 from likeset.undo import Undo
+
+if TYPE_CHECKING:
+    from likeset.families.curve_family import CurveFamily
 
 GRADIENT_TOLERANCE = 1e-4  # in the norm of H^-1: the objective is then within 5e-9 nats of its minimum
 GAP_TOLERANCE = 1e-9
@@ -114,15 +118,46 @@ def anchored_minimum(
     return anchor + delta, relative * math.sqrt(max(curved, 0.0))
 
 
+class Fit(Protocol):
+    """A penalised estimate that learns."""
+
+    def observe(self, phi: Embedded, y: Array) -> None:
+        """Learn from one observation."""
+        ...
+
+    def estimate(self, phi: Embedded, look_ahead: float = 0.0) -> Array:
+        """theta_hat; ``look_ahead`` = a adds the term a A(x'theta) of the covariate about to be observed."""
+        ...
+
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Before ``observe``, or an estimate, at phi: keep what they will change."""
+        ...
+
+    def state(self) -> dict[str, Array]:
+        """Everything needed to continue bit for bit."""
+        ...
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``."""
+        ...
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether this is a fit to so many distinct covariates and dimensions."""
+        ...
+
+    def resume(self, data: MergedData) -> None:
+        """After ``restore``: take a copy of the ledger's data."""
+        ...
+
+
 class CurveFit:
     """The anchored fit for exponential families."""
 
     def __init__(self, family: CurveFamily, penalty: float, bound: float) -> None:
         self.family, self.penalty, self.bound = family, penalty, bound
         self.curve = int(family.curve)
-        self.data = MergedData(family)
-        assert isinstance(self.data.sums, CurveSums)
-        self.sums = self.data.sums
+        self.sums = CurveSums(family)
+        self.data = MergedData(self.sums)
         self.anchor, self.g, self.H = np.zeros(0), np.zeros(0), np.zeros((0, 0))
         self.longest = 0.0
 
@@ -206,10 +241,10 @@ class CurveFit:
 
 
 class DirectFit:
-    """Refit from scratch, warm-started: Laplace noise (interior point) and users' own families (Newton)."""
+    """Refit from scratch, warm-started: Laplace noise (interior point) and smooth terms of any kind (Newton)."""
 
-    def __init__(self, data: MergedData, penalty: float, bound: float) -> None:
-        self.data, self.penalty, self.bound = data, penalty, bound
+    def __init__(self, sums: Sums, penalty: float, bound: float) -> None:
+        self.data, self.penalty, self.bound = MergedData(sums), penalty, bound
         self.theta = np.zeros(0)
         self.stale = False
 
@@ -230,7 +265,6 @@ class DirectFit:
 
                 self.theta = minimise_penalised(X, terms, self.penalty, self.bound, self.theta)
             else:
-                assert isinstance(terms, CallableTerms)
                 self.theta, *_ = minimise_over_ball(
                     X, terms, self.penalty, self.bound, self.theta, GAP_TOLERANCE, MAX_NEWTON_STEPS
                 )

@@ -23,7 +23,7 @@ from likeset._solver.newton import cholesky_shifted, solve_lower, solve_lower_tr
 from likeset._solver.problem import PointTerms
 from likeset._typing import Array, IntArray
 from likeset.compiling import njit
-from likeset.predictors.posterior import FittedPosterior
+from likeset.families.beliefs import FittedPosterior
 
 SWEEPS = 12
 SETTLED = 1e-3  # stop when no z moves by more than this fraction of its standard deviation

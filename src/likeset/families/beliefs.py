@@ -5,17 +5,19 @@ its prior, so a new direction only adds sqrt(lambda_j) to the diagonal.
 
 * :class:`ExactPosterior`       Gaussian noise: rank-one updates of L_j, exact.
 * :class:`LaplacePosterior`     exponential families: the mode and the curvature there.
-* :class:`GenericPosterior`     users' own families: the same, in plain NumPy.
+* :class:`GenericPosterior`     any other family with derivatives: the same, through the terms of its sums.
 
-Laplace noise has no curvature; :mod:`likeset.predictors.variational` serves it.
+Laplace noise has no curvature; :mod:`likeset.families.variational` serves it.
 """
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from likeset._solver.evaluate import evaluate_terms
 from likeset._solver.newton import (
     cholesky_shifted,
     minimise_over_ball,
@@ -23,17 +25,19 @@ from likeset._solver.newton import (
     solve_lower,
     solve_lower_transposed,
 )
-from likeset._solver.problem import CallableTerms, CurveTerms
+from likeset._solver.problem import CurveTerms, PointTerms
 from likeset._typing import Array
 from likeset.compiling import njit
 from likeset.curves import curve_slopes
 from likeset.embedded import Embedded
-from likeset.families.base import CurveFamily, Family
-from likeset.families.gaussian import Gaussian
 from likeset.families.merged import MergedData
-from likeset.predictors.penalised import expand
+from likeset.families.penalised import expand
+from likeset.families.sums import CurveSums, Sums
 from likeset.state_checks import expect_array, expect_factors, expect_number
 from likeset.undo import Undo
+
+if TYPE_CHECKING:
+    from likeset.families.curve_family import CurveFamily
 
 MODE_GAP = 1e-6  # nats; a belief need not be exact to be valid
 REFIT_ALWAYS_BELOW = 512  # distinct covariates; above, a refit waits until the data have grown by 1/REFIT_GROWTH
@@ -111,6 +115,38 @@ def observe_online(factors: Array, means: Array, x: Array, curve: int, a: float,
         means[j] -= step
 
 
+class Posterior(Protocol):
+    """J Gaussian beliefs about theta that learn."""
+
+    def predict(self, phi: Embedded) -> tuple[Array, Array]:
+        """Mean and standard deviation of z under every belief."""
+        ...
+
+    def observe(self, phi: Embedded, y: Array) -> None:
+        """Learn from one observation."""
+        ...
+
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Before ``observe``, or a forecast, at phi: keep what they will change."""
+        ...
+
+    def state(self) -> dict[str, Array]:
+        """Everything needed to continue bit for bit."""
+        ...
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``."""
+        ...
+
+    def fits(self, count: int, dimension: int) -> bool:
+        """Whether these are beliefs after so many distinct covariates and dimensions."""
+        ...
+
+    def resume(self, data: MergedData) -> None:
+        """After ``restore``: take a copy of the ledger's data."""
+        ...
+
+
 class Beliefs:
     """Means (J, d) and precision factors (J, d, d) on a growing span; what all posteriors share."""
 
@@ -168,8 +204,8 @@ class Beliefs:
 class ExactPosterior:
     """Gaussian noise."""
 
-    def __init__(self, family: Gaussian, priors: Array) -> None:
-        self.precision = 1.0 / family.sigma**2
+    def __init__(self, precision: float, priors: Array) -> None:
+        self.precision = precision
         self.beliefs = Beliefs(priors)
         self.moment = np.zeros(0)
 
@@ -211,10 +247,9 @@ class ExactPosterior:
 class FittedPosterior:
     """Beliefs refitted to merged data when next asked; subclasses say how."""
 
-    def __init__(self, family: Family, priors: Array) -> None:
-        self.family = family
+    def __init__(self, sums: Sums, priors: Array) -> None:
         self.beliefs = Beliefs(priors)
-        self.data = MergedData(family)
+        self.data = MergedData(sums)
         self.unfitted = 0
 
     def predict(self, phi: Embedded) -> tuple[Array, Array]:
@@ -262,7 +297,9 @@ class FittedPosterior:
 class LaplacePosterior(FittedPosterior):
     """Exponential families. With very many distinct covariates, refits are spaced and bridged by online steps."""
 
-    family: CurveFamily
+    def __init__(self, family: CurveFamily, priors: Array) -> None:
+        super().__init__(CurveSums(family), priors)
+        self.family = family
 
     def predict(self, phi: Embedded) -> tuple[Array, Array]:
         """As in the base, but a refit may wait."""
@@ -293,15 +330,15 @@ class LaplacePosterior(FittedPosterior):
 
 
 class GenericPosterior(FittedPosterior):
-    """Users' own families, through their derivatives."""
+    """Any family, through the derivatives of its terms."""
 
     def fit(self) -> None:
         """Modes and curvatures."""
         X, terms = self.data.coordinates, self.data.terms()
         means, factors = self.beliefs.writable()
-        assert isinstance(terms, CallableTerms)
+        assert not isinstance(terms, PointTerms)
         for j, prior in enumerate(self.beliefs.priors):
             mode, *_ = minimise_over_ball(X, terms, 0.5 * prior, math.inf, means[j], MODE_GAP)
-            _, _, curvature = terms.evaluate(X @ mode)
+            _, _, curvature = evaluate_terms(terms, X @ mode)
             means[j] = mode
             factors[j] = np.linalg.cholesky((X.T * curvature) @ X + prior * np.eye(X.shape[1]))

@@ -14,12 +14,16 @@ either. The choice of o changes no value, only its rounding.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from likeset._solver.problem import CurveTerms
 from likeset._typing import Array
-from likeset.families.base import CurveFamily
 from likeset.undo import Undo
+
+if TYPE_CHECKING:
+    from likeset.families.curve_family import CurveFamily
 
 
 class CompensatedSums:

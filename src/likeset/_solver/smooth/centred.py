@@ -1,0 +1,79 @@
+r"""Terms around a centre: what changes when z_k becomes z_k + u_k.
+
+    D_k(u) = phi_k(z_k + u) - phi_k(z_k) - phi_k'(z_k) u,        phi_k'(z_k + u) - phi_k'(z_k),        phi_k''(z_k + u)
+
+for the built-in curves (:func:`~likeset.curves.centred_curve`) and for a loss of a family's own
+(:mod:`likeset.losses`). Compiled functions take a :class:`CentredTerms` and need not know which it is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from likeset._solver.problem import CompiledTerms, CurveTerms
+from likeset._typing import Array, IntArray
+from likeset.compiling import njit
+from likeset.curves import QUADRATIC, centred_curve, centred_extreme, curve_base
+from likeset.losses import FOREIGN, summed_remainders
+
+UNDERFLOW = 1e-200
+
+
+class CentredTerms(NamedTuple):
+    """phi_k around z_k, of one curve or of one loss: the fields of the other are empty.
+
+    curve                                        the number of a built-in curve, or FOREIGN
+    z                                            the centre (K,)
+    a, base                                      a_k, and what ``centred_curve`` wants to know of z_k
+    remainder, parameters                        the address of the loss's remainder, its parameters
+    owners, points, weights                      outcomes y_i of covariate owners[i], with their weights
+    """
+
+    curve: int
+    z: Array
+    a: Array
+    base: Array
+    remainder: int
+    parameters: Array
+    owners: IntArray
+    points: Array
+    weights: Array
+
+
+def centred_at(terms: CompiledTerms, z: Array) -> CentredTerms:
+    """The terms around z (K,)."""
+    none = np.empty(0)
+    if isinstance(terms, CurveTerms):
+        a, base = np.ascontiguousarray(terms.a), curve_base(terms.curve, z)
+        return CentredTerms(int(terms.curve), z, a, base, 0, none, np.empty(0, dtype=np.int64), none, none)
+    return CentredTerms(
+        FOREIGN, z, none, none, terms.loss.remainder_address, terms.parameters, terms.owners, terms.points,
+        terms.weights,
+    )  # fmt: skip
+
+
+@njit(cache=True, error_model="numpy")
+def centred_terms(c: CentredTerms, u: Array, t: float, D: Array, slope: Array, weight: Array) -> None:
+    """Write D_k, the change of phi_k' and phi_k'' at z + tu; those of :func:`extremes` are left to them."""
+    if c.curve == FOREIGN:
+        summed_remainders(
+            c.remainder, c.parameters, c.owners, c.points, c.weights, c.z, u, t, D, slope, weight
+        )  # fmt: skip
+    else:
+        centred_curve(c.curve, c.a, c.z, c.base, u, t, D, slope, weight)
+
+
+@njit(cache=True, error_model="numpy")
+def extremes(c: CentredTerms) -> IntArray:
+    """Terms whose ``base`` has underflowed, where base * e^u would be 0 * inf: :func:`one_extreme` is for them."""
+    if c.curve == QUADRATIC or c.curve == FOREIGN:
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero(c.base < UNDERFLOW)
+
+
+@njit(cache=True, error_model="numpy")
+def one_extreme(c: CentredTerms, k: int, u: float) -> tuple[float, float, float]:
+    """D_k, the change of phi_k' and phi_k'' of one such term."""
+    return centred_extreme(c.curve, c.a[k], c.z[k], u)

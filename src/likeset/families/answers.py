@@ -1,0 +1,163 @@
+r"""What a family may say for itself beyond :class:`~likeset.families.base.Family`, and what holds where it does not.
+
+    question                                     asked of a family by      answer of one that is silent
+    how do observations merge?                   ``merged_sums``           distinct (covariate, y) pairs
+    ... for the evidence, to the last digit?     ``evidence_sums``         ``merged_sums``
+    what is believed of theta, given a prior?    ``posterior``             Gaussian at the mode, by its curvature there
+    which density of y does N(m, s^2) give?      ``predictive``            Gauss-Hermite quadrature over z
+    how is it fitted with a penalty?             ``penalised_fit``         Newton's method, or interior points
+    what is a in the log-partition a A(z)?       ``canonical_scale``       there is none
+    how much does one y tell about z?            ``information``           quadrature, or enumeration
+    do window mixtures have a fast kernel?       ``fast_windows``          no
+    does it hold for z as far as here, for y?    ``check_reach``, ``check_outcome``     nobody looks
+    where do its densities vary, for given z?    ``breakpoints``           some of its ``outcomes``
+
+Everything here is optional: the generic answers are right for any family, the others are faster or sharper.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from likeset._typing import Array
+from likeset.families.base import Family
+from likeset.families.beliefs import GenericPosterior, Posterior
+from likeset.families.penalised import DirectFit, Fit
+from likeset.families.predictive import Predictive, QuadraturePredictive
+from likeset.families.sums import PairSums, Sums
+
+_BREAKPOINTS = 24  # per law
+
+
+@runtime_checkable
+class Merges(Protocol):
+    """A family with a shorter description of its data than all distinct pairs."""
+
+    def merged_sums(self) -> Sums:
+        """Empty sums."""
+        ...
+
+
+@runtime_checkable
+class MergesEvidence(Protocol):
+    """A family that needs more careful sums for the evidence than for a fit."""
+
+    def evidence_sums(self) -> Sums:
+        """Empty sums."""
+        ...
+
+
+@runtime_checkable
+class Believes(Protocol):
+    """A family with beliefs of its own."""
+
+    def posterior(self, priors: Array) -> Posterior:
+        """Beliefs without data, one for each prior precision."""
+        ...
+
+
+class Predicts(Protocol):
+    """A family with predictive densities of its own."""
+
+    def predictive(self, mean: Array, sd: Array, reach: float) -> Predictive:
+        """Densities of y under the beliefs N(mean_j, sd_j^2) about z, where |z| <= reach."""
+        ...
+
+
+@runtime_checkable
+class FitsItself(Protocol):
+    """A family with a penalised fit of its own."""
+
+    def penalised_fit(self, penalty: float, bound: float) -> Fit:
+        """A fit without data."""
+        ...
+
+
+@runtime_checkable
+class ChecksItself(Protocol):
+    """A family of functions that may fail far out, or at single outcomes."""
+
+    def check_reach(self, reach: float) -> None:
+        """Raise unless the family holds for |z| <= reach."""
+        ...
+
+    def check_outcome(self, y: float, reach: float) -> None:
+        """Raise unless it holds at the outcome y."""
+        ...
+
+
+@runtime_checkable
+class KnowsBreakpoints(Protocol):
+    """A family that knows on which scales its densities vary."""
+
+    def breakpoints(self, z: float) -> Array:
+        """Edges of panels over y for densities like p(. | z)."""
+        ...
+
+
+def merged_sums(family: Family) -> Sums:
+    """Empty sums for fits."""
+    return family.merged_sums() if isinstance(family, Merges) else PairSums(family)
+
+
+def evidence_sums(family: Family) -> Sums:
+    """Empty sums for the evidence."""
+    return family.evidence_sums() if isinstance(family, MergesEvidence) else merged_sums(family)
+
+
+def posterior(family: Family, priors: Array) -> Posterior:
+    """Beliefs without data, one for each prior precision."""
+    return family.posterior(priors) if isinstance(family, Believes) else GenericPosterior(merged_sums(family), priors)
+
+
+def predictive(family: Family, mean: Array, sd: Array, reach: float) -> Predictive:
+    """The predictive densities of J Gaussian beliefs N(mean_j, sd_j^2) about z."""
+    # Asked at every forecast, and a protocol takes longer to look up than an attribute.
+    own = getattr(family, "predictive", None)
+    return QuadraturePredictive(family, mean, sd, reach) if own is None else own(mean, sd, reach)
+
+
+def penalised_fit(family: Family, penalty: float, bound: float) -> Fit:
+    """A penalised fit without data."""
+    if isinstance(family, FitsItself):
+        return family.penalised_fit(penalty, bound)
+    return DirectFit(merged_sums(family), penalty, bound)
+
+
+def information(family: Family, z: Array) -> Array:
+    """Fisher's information I(z) = E[ (d log p(y | z) / dz)^2 ] of one observation.
+
+    >>> from likeset.families import Bernoulli
+    >>> information(Bernoulli(), np.array([0.0]))
+    array([0.25])
+    """
+    own = getattr(family, "information", None)  # asked before every observation
+    if own is not None:
+        return own(z)  # type: ignore[no-any-return]
+    found = np.empty_like(z)
+    for i, at in enumerate(z):
+        y, weights = family.outcomes(np.array([at]))
+        score = family.derivatives(y, np.full(len(y), at))[0]
+        found[i] = np.sum(weights * np.exp(family.log_density(y, np.full(len(y), at))) * score**2)
+    return found
+
+
+def canonical_scale(family: Family) -> float | None:
+    """a, where a A(z) is the family's log-partition function; None where it has none."""
+    return getattr(family, "canonical_scale", None)
+
+
+def fast_windows(family: Family) -> bool:
+    """Whether window mixtures of this family are solved by a kernel of their own."""
+    return bool(getattr(family, "fast_windows", False))
+
+
+def breakpoints(family: Family, z: float) -> Array:
+    """Where to cut densities like p(. | z) into panels, in rising order."""
+    if isinstance(family, KnowsBreakpoints):
+        return family.breakpoints(z)
+    nodes = family.outcomes(np.array([z]))[0]
+    nodes = np.sort(nodes[:, 0] if nodes.ndim == 2 else nodes)
+    return nodes[np.linspace(0, len(nodes) - 1, _BREAKPOINTS).astype(np.int64)]
