@@ -61,7 +61,9 @@ def automatic_voices(
         arms = None
     elif arms is None or len(arms) < 2:
         return None
-    return Windows.covering(space, arms)
+    if purpose == "optimism":
+        return Windows.covering(space, arms)
+    return Patience(voices=3).within(Windows.covering(space, arms, correlation=0.6))
 
 
 def _around(family: Family, space: Linear, arms: Array | None) -> Windows | None:
