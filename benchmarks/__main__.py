@@ -18,6 +18,7 @@ from benchmarks import (
     bandits,
     bulk,
     companion,
+    families,
     growth,
     linear,
     product,
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "rkhs": rkhs.run,
     "bandits": bandits.run,
     "windows": windows.run,
+    "families": families.run,
 }
 STUDIES = {
     "variants": variants.run,

@@ -32,6 +32,7 @@ from likeset.curves import term_all, term_all_from
 MAX_HALVINGS = 60
 CENTRED = 0.01  # a point is central in {G <= level} when value - min G is at most this share of level - value
 ROUNDING = 16 * EPS
+SATURATED = 1e-6  # all curvature beside all slopes, over the reach of z, below which there is none to speak of
 # A convex function at a point: value, size of its summands, gradient, and how to get the Hessian.
 Evaluation = tuple[float, float, Array, Callable[[], Array]]
 
@@ -298,6 +299,7 @@ def minimise_over_ball(
         return result
 
     smooth = terms
+    reach = (radius if radius < math.inf else 1.0) * np.sqrt(np.einsum("ij,ij->i", X, X))
 
     def evaluate(point: Array) -> Evaluation:
         heights, first, second = smooth.evaluate(X @ point)
@@ -305,7 +307,12 @@ def minimise_over_ball(
         gradient = X.T @ first + 2.0 * ridge * point
 
         def hessian() -> Array:
-            return np.asarray((X.T * second) @ X + 2.0 * ridge * np.eye(X.shape[1]))
+            weights = second
+            if float(second @ reach) <= SATURATED * float(np.abs(first).sum()):
+                # Far out a loss may be a straight line, which has no curvature: the one of a parabola with this
+                # slope, as wide as z can go, makes steps of a sensible length.
+                weights = np.maximum(second, np.abs(first) / np.maximum(reach, 1e-300))
+            return np.asarray((X.T * weights) @ X + 2.0 * ridge * np.eye(X.shape[1]))
 
         return float(np.sum(heights)) + penalty, float(np.sum(np.abs(heights))) + penalty, gradient, hessian
 
