@@ -16,6 +16,7 @@ import math
 
 import numpy as np
 
+from likeset._solver.evaluate import evaluate_terms
 from likeset._solver.linalg.matrix import cholesky, dot, rank_one_update, solve_lower, solve_lower_transposed
 from likeset._solver.newton import minimise_over_ball, newton_ball
 from likeset._solver.problem import CallableTerms, CurveTerms
@@ -26,7 +27,6 @@ from likeset.embedded import Embedded
 from likeset.families.base import CurveFamily, Family
 from likeset.families.gaussian import Gaussian
 from likeset.families.merged import MergedData
-from likeset.predictors.penalised import expand
 from likeset.state_checks import expect_array, expect_factors, expect_number
 from likeset.undo import Undo
 
@@ -258,7 +258,7 @@ class LaplacePosterior(FittedPosterior):
         X, curve = self.data.coordinates, int(terms.curve)
         for j, prior in enumerate(self.beliefs.priors):  # from the mode before
             means[j], *_ = newton_ball(X, curve, terms.a, terms.s, 0.5 * prior, math.inf, means[j], MODE_GAP, 50)
-            cholesky(expand(X, curve, terms.a, terms.s, means[j])[1], prior, factors[j])
+            cholesky((X.T * evaluate_terms(terms, X @ means[j])[2]) @ X, prior, factors[j])
 
     def _refit_due(self) -> bool:
         return self.data.count <= REFIT_ALWAYS_BELOW or self.unfitted * REFIT_GROWTH >= self.data.count

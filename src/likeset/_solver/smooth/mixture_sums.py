@@ -32,14 +32,14 @@ from likeset._solver.smooth.rays import (
 )
 from likeset._solver.voice_sums import sum_windows
 from likeset._typing import Array, IntArray
-from likeset.compiling import njit
+from likeset.compiling import inner, kernel
 from likeset.curves import QUADRATIC
 
 SILENT = 1e-17  # voices below this change no sum of doubles
 QUIET = 1e-7  # smaller voices, and covariates with a smaller share, are left out of the Hessian (it only steers steps)
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def speak(starts: IntArray, members: IntArray, log_voices: Array, growth: Array, voices: Array, pulls: Array) -> float:
     """Write r and w after the sums M_k grew by growth[k] from a place with voices exp(log_voices); return Phi's growth.
 
@@ -48,9 +48,11 @@ def speak(starts: IntArray, members: IntArray, log_voices: Array, growth: Array,
     top = -math.inf
     for k in range(growth.shape[0]):
         top = max(top, log_voices[k] + growth[k])
-    pulls[:] = 0.0
+    for b in range(pulls.shape[0]):
+        pulls[b] = 0.0
     if not top < math.inf:
-        voices[:] = 0.0
+        for k in range(voices.shape[0]):
+            voices[k] = 0.0
         return math.inf
     total = 0.0
     for k in range(growth.shape[0]):
@@ -99,7 +101,7 @@ class Local(NamedTuple):
     steepness: Array
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def workspace(K: int, W: int) -> Local:
     """Room for one point."""
     return Local(
@@ -107,7 +109,7 @@ def workspace(K: int, W: int) -> Local:
     )  # fmt: skip
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def rise_along(c: Centred, u: Array, t: float, at: Local) -> tuple[float, float, float]:
     """Phi(theta_c + t delta) - Phi(theta_c) with its first two derivatives in t, for u = X delta; fills ``at``."""
     centred_terms(c.curve, c.a, c.z, c.base, u, t, at.change, at.incline, at.bend)
@@ -132,7 +134,7 @@ def rise_along(c: Centred, u: Array, t: float, at: Local) -> tuple[float, float,
     return rise, first, second
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def stretch(c: Centred, delta: Array, u: Array, accuracy: float, at: Local) -> float:
     """Scale delta and u = X delta, in place, onto the boundary of the set; return the rise of Phi there.
 
@@ -168,10 +170,11 @@ def stretch(c: Centred, delta: Array, u: Array, accuracy: float, at: Local) -> f
     return rise
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def gradient_of(c: Centred, at: Local, g: Array) -> None:
     """Write the gradient of Phi."""
-    g[:] = 0.0
+    for j in range(g.shape[0]):
+        g[j] = 0.0
     for b in range(c.X.shape[0]):
         pull = at.pulls[b] * at.incline[b]
         if pull != 0.0:
@@ -179,7 +182,7 @@ def gradient_of(c: Centred, at: Local, g: Array) -> None:
                 g[j] += pull * c.X[b, j]
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def hessian_factor(X: Array, starts: IntArray, members: IntArray, at: Local, g: Array) -> Array:
     """S with S'S the Hessian of Phi: rows sqrt(w_b phi_b'') x_b and sqrt(r_k) (J_k - g), but for silent ones."""
     K, d = X.shape

@@ -24,7 +24,7 @@ import numpy as np
 from likeset._solver.problem import CallableTerms
 from likeset._solver.smooth.elementwise import exp_parts, log_parts
 from likeset._typing import Array
-from likeset.compiling import njit
+from likeset.compiling import REORDER, inner, kernel
 from likeset.curves import EXPONENTIAL, QUADRATIC, curve_first, curve_remainder, curve_second
 
 MAX_TRIALS = 80
@@ -34,7 +34,7 @@ UNDERFLOW = 1e-200
 SLIVER = 1e-10
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@inner(fastmath={"contract"})
 def centred_terms(
     curve: int, a: Array, z: Array, base: Array, u: Array, t: float, D: Array, slope: Array, weight: Array
 ) -> None:
@@ -71,14 +71,14 @@ def centred_terms(
             weight[k] = scale * growth / (1.0 + y)
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def centred_extreme(curve: int, a: float, z: float, u: float) -> tuple[float, float, float]:
     """The same for one term whose base has underflowed, where base * e^u would be 0 * inf."""
     slope = curve_first(curve, z + u) - curve_first(curve, z)
     return a * curve_remainder(curve, z, u), a * slope, a * curve_second(curve, z + u)
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@inner(fastmath=REORDER)
 def directional(D: Array, slope: Array, weight: Array, u: Array) -> tuple[float, float, float]:
     """(sum_k D_k, sum_k slope_k u_k, sum_k weight_k u_k^2)."""
     total, first, second = 0.0, 0.0, 0.0
@@ -89,7 +89,7 @@ def directional(D: Array, slope: Array, weight: Array, u: Array) -> tuple[float,
     return total, first, second
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def ball_crossing(square: float, inner: float, e2: float) -> float:
     """The largest t with t^2 |y|^2 + 2 t theta_c'y <= e2, given square = |y|^2 and inner = theta_c'y."""
     if square == 0.0:
@@ -98,7 +98,7 @@ def ball_crossing(square: float, inner: float, e2: float) -> float:
     return e2 / (inner + root) if inner > 0.0 else (root - inner) / square
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def next_trial(t: float, psi: float, first: float, second: float, low: float, high: float, open_end: bool) -> float:
     """Root of the second-order model of psi around t, kept inside the bracket (low, high).
 
@@ -115,7 +115,7 @@ def next_trial(t: float, psi: float, first: float, second: float, low: float, hi
     return 0.5 * (low + high)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def project_rays(
     Y: Array,
     U: Array,
@@ -138,7 +138,11 @@ def project_rays(
     """
     n, K = U.shape
     D = np.empty(K)
-    extreme = np.flatnonzero((base < UNDERFLOW) & (curve != QUADRATIC))
+    extreme, n_extreme = np.empty(K, dtype=np.int64), 0
+    for k in range(K):
+        if curve != QUADRATIC and base[k] < UNDERFLOW:
+            extreme[n_extreme] = k
+            n_extreme += 1
     aim = e * (1.0 - SLIVER)
     for i in range(n):
         linear, square, inner = 0.0, 0.0, 0.0
@@ -151,7 +155,7 @@ def project_rays(
         t = min(1.0, t_ball)
         for trial in range(MAX_TRIALS + 1):
             centred_terms(curve, a, z, base, U[i], t, D, slopes[i], weights[i])
-            for x in extreme:
+            for x in extreme[:n_extreme]:
                 D[x], slopes[i, x], weights[i, x] = centred_extreme(curve, a[x], z[x], t * U[i, x])
             total, first, second = directional(D, slopes[i], weights[i], U[i])
             rise[i] = t * linear + total
