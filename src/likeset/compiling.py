@@ -56,6 +56,31 @@ def njit(**options: Any) -> Callable[[Function], Function]:
     return compiled
 
 
+# Sums may be reordered, for vector instructions; infinities and NaN keep their meaning.
+REORDER = {"reassoc", "contract"}
+
+
+def kernel(**options: Any) -> Callable[[Function], Function]:
+    """A function that Python calls, kept on disk; 1 / 0 is inf, as in NumPy.
+
+    What makes compiling slow is the number of different functions and how often each one's code is optimised: once
+    by itself, and again as a part of every function that calls it, directly or not. So: few levels of calls, large
+    functions called from one place only, loops instead of array expressions (numba compiles a function for each
+    operation, those that only word its error messages included), and no ``np.dot`` where Python can do it.
+    """
+    return njit(cache=True, error_model="numpy", no_cfunc_wrapper=True, **options)
+
+
+def inner(**options: Any) -> Callable[[Function], Function]:
+    """The same for a function that only kernels call: without an interface to Python it compiles faster."""
+    return kernel(no_cpython_wrapper=True, **options)
+
+
+def merged(**options: Any) -> Callable[[Function], Function]:
+    """For a large function that is called from one place: it becomes part of its caller, and is optimised once."""
+    return njit(inline="always", error_model="numpy", **options)
+
+
 def cache_folder() -> Path | None:
     """The folder below which the kernels loaded so far are kept; None if they cannot be kept."""
     return None if _announcer.uncached or not _folders else Path(os.path.commonpath(_folders))

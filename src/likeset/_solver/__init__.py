@@ -20,6 +20,7 @@ And :mod:`~likeset._solver.ball` where nothing has been said yet.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -95,7 +96,7 @@ def _without_silent_voices(target: WindowedSet) -> WindowedSet:
     starts = np.append(voices.starts[:-1][holds], voices.starts[-1])
     level = target.level + math.log1p(-taken) + 8 * EPS * (1.0 + abs(target.level))
     table = WindowTable(starts, voices.members, voices.log_shares[holds])
-    return WindowedSet(target.X, target.terms, target.gains, table, level, target.radius)
+    return replace(target, windows=table, level=level)
 
 
 def _without_idle_groups(target: WindowedSet) -> WindowedSet:
@@ -108,4 +109,5 @@ def _without_idle_groups(target: WindowedSet) -> WindowedSet:
     number = np.cumsum(used) - 1
     table = WindowTable(windows.starts, number[windows.members], windows.log_shares)
     terms = reweighted(target.terms, np.ones(count), used)
-    return WindowedSet(target.X[used], terms, target.gains[used], table, target.level, target.radius)
+    owners = None if target.owners is None else target.owners[used]
+    return replace(target, X=target.X[used], terms=terms, gains=target.gains[used], windows=table, owners=owners)

@@ -24,10 +24,10 @@ import numpy as np
 
 from likeset._solver.smooth.rays import SLIVER
 from likeset._typing import Array
-from likeset.compiling import njit
+from likeset.compiling import kernel
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def certificate(a: Array, g: Array, h: float, theta_c: Array, e2: float, radius: float) -> tuple[float, float, float]:
     """(UB, lam, mu): the maximum of a'delta over the half-space g'delta <= h cut with the ball."""
     ag, gg, aa, g_theta, a_theta, theta_theta = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -58,7 +58,7 @@ def certificate(a: Array, g: Array, h: float, theta_c: Array, e2: float, radius:
     return bound, max(0.0, (ag - mu * (h + g_theta)) / gg), mu
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def certify(
     A: Array, delta: Array, G: Array, rise: Array, theta_c: Array, e: float, e2: float, radius: float
 ) -> tuple[Array, Array, Array, Array, Array]:

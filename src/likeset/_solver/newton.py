@@ -24,9 +24,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from likeset._solver.linalg.matrix import cholesky, dot, solve_lower, solve_lower_transposed
 from likeset._solver.problem import CurveTerms, SmoothTerms
 from likeset._typing import EPS, Array
-from likeset.compiling import njit
+from likeset.compiling import inner, kernel
 from likeset.curves import term_all, term_all_from
 
 MAX_HALVINGS = 60
@@ -37,56 +38,7 @@ SATURATED = 1e-6  # all curvature beside all slopes, over the reach of z, below 
 Evaluation = tuple[float, float, Array, Callable[[], Array]]
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def cholesky_shifted(H: Array, shift: float, L: Array) -> bool:
-    """Write the Cholesky factor of H + shift I to the lower triangle of L; False if not positive definite."""
-    d = H.shape[0]
-    for i in range(d):
-        for j in range(i + 1):
-            total = H[i, j]
-            if i == j:
-                total += shift
-            for m in range(j):
-                total -= L[i, m] * L[j, m]
-            if i == j:
-                # A pivot that is all rounding is no pivot: compare it with the diagonal it came from.
-                if not total > 1e-15 * (H[i, i] + shift):
-                    return False
-                L[i, i] = math.sqrt(total)
-            else:
-                L[i, j] = total / L[j, j]
-    return True
-
-
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def solve_lower(L: Array, x: Array) -> None:
-    """x <- L^-1 x."""
-    for i in range(x.shape[0]):
-        total = x[i]
-        for j in range(i):
-            total -= L[i, j] * x[j]
-        x[i] = total / L[i, i]
-
-
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
-def solve_lower_transposed(L: Array, x: Array) -> None:
-    """x <- L'^-1 x, by rows of L."""
-    for i in range(x.shape[0] - 1, -1, -1):
-        x[i] /= L[i, i]
-        for j in range(i):
-            x[j] -= L[i, j] * x[i]
-
-
-@njit(cache=True, error_model="numpy")
-def norm(x: Array) -> float:
-    """|x|."""
-    total = 0.0
-    for i in range(x.shape[0]):
-        total += x[i] * x[i]
-    return math.sqrt(total)
-
-
-@njit(cache=True, error_model="numpy")
+@kernel()
 def tangent_minimum(g: Array, theta: Array, ridge: float, radius: float) -> float:
     """min over |theta'| <= radius of  g'(theta' - theta) + ridge |theta' - theta|^2  (never positive).
 
@@ -110,7 +62,7 @@ def tangent_minimum(g: Array, theta: Array, ridge: float, radius: float) -> floa
     return min(0.0, (2.0 * (ridge * theta_square - inner) / both - radius) * (0.5 * both - ridge * radius))
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def ball_step(g: Array, H: Array, theta: Array, radius: float, L: Array, p: Array, x: Array) -> None:
     """Write to p the step to the minimiser of g'p + p'Hp/2 over |theta + p| <= radius; L and x are workspace."""
     d = theta.shape[0]
@@ -122,19 +74,22 @@ def ball_step(g: Array, H: Array, theta: Array, radius: float, L: Array, p: Arra
     # Where H is singular a tiny shift picks, among the equally good steps, nearly the shortest.
     tiny = 1e-13 * largest
     if tiny == 0.0:
-        tiny = norm(g) / radius if radius < math.inf else norm(g)
+        tiny = math.sqrt(dot(g, g)) / radius if radius < math.inf else math.sqrt(dot(g, g))
         if tiny == 0.0:
-            p[:] = 0.0
+            for i in range(d):
+                p[i] = 0.0
             return
     mu = 0.0
-    if norm(theta) >= 0.999 * radius and inner < 0.0:  # at the sphere: the multiplier hardly moves between calls
+    # At the sphere the multiplier hardly moves between calls.
+    if math.sqrt(dot(theta, theta)) >= 0.999 * radius and inner < 0.0:
         mu = -inner / (radius * radius)
     shift = 0.0
     for _ in range(100):
-        while not cholesky_shifted(H, mu + shift, L):
+        while not cholesky(H, mu + shift, L):
             shift = max(tiny, 10.0 * shift)
             if not shift < math.inf:  # H holds inf or nan: no step
-                p[:] = 0.0
+                for i in range(d):
+                    p[i] = 0.0
                 return
         for i in range(d):
             p[i] = -(g[i] + mu * theta[i])
@@ -142,19 +97,18 @@ def ball_step(g: Array, H: Array, theta: Array, radius: float, L: Array, p: Arra
         solve_lower_transposed(L, p)
         for i in range(d):
             x[i] = theta[i] + p[i]
-        length = norm(x)
+        length = math.sqrt(dot(x, x))
         if mu == 0.0 and length <= radius:
             return
         if abs(length - radius) <= 1e-9 * radius:
             break
         solve_lower(L, x)
-        ratio = length / norm(x)
+        ratio = length / math.sqrt(dot(x, x))
         mu = max(0.0, mu + ratio * ratio * (length - radius) / radius)
     for i in range(d):
         p[i] = (theta[i] + p[i]) * (radius / length) - theta[i]
 
 
-@njit(cache=True, error_model="numpy")
 def newton_ball(
     X: Array,
     curve: int,
@@ -176,7 +130,7 @@ def newton_ball(
     return newton_ball_level(X, curve, a, s, none, ridge, radius, start, gap_target, -math.inf, max_iterations)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def newton_ball_level(
     X: Array,
     curve: int,
@@ -196,16 +150,19 @@ def newton_ball_level(
     Yes: theta is well inside, value - lower_bound <= CENTRED (level - value). No: lower_bound > level.
     """
     K, d = X.shape
-    theta = start.copy()
-    trial, g, p, x = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    theta, trial, g, p, x = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    for i in range(d):
+        theta[i] = start[i]
     H, L = np.empty((d, d)), np.empty((d, d))
     slope, weight = np.empty(K), np.empty(K)
-    length = norm(theta)
+    length = math.sqrt(dot(theta, theta))
     if length > radius:
-        theta *= radius / length
+        for i in range(d):
+            theta[i] *= radius / length
     value, size = _evaluate(X, curve, a, s, origins, ridge, theta, slope, weight)
     if not value < math.inf:
-        theta[:] = 0.0
+        for i in range(d):
+            theta[i] = 0.0
         value, size = _evaluate(X, curve, a, s, origins, ridge, theta, slope, weight)
     lower = -math.inf
     iteration = 0
@@ -256,7 +213,7 @@ def newton_ball_level(
     return theta, value, lower, iteration
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def _evaluate(
     X: Array, curve: int, a: Array, s: Array, origins: Array, ridge: float, theta: Array, slope: Array, weight: Array
 ) -> tuple[float, float]:

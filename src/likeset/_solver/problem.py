@@ -244,7 +244,10 @@ class WindowTable:
 
 @dataclass(frozen=True)
 class WindowedSet:
-    """C = { theta : log sum_k pi_k exp sum_{b in W_k} [gain_b + phi_b(x_b'theta)] <= level, |theta| <= radius }."""
+    """C = { theta : log sum_k pi_k exp sum_{b in W_k} [gain_b + phi_b(x_b'theta)] <= level, |theta| <= radius }.
+
+    ``owners``, if given, says which terms have the same row of X: equal numbers, equal rows.
+    """
 
     X: Array
     terms: Terms
@@ -252,3 +255,4 @@ class WindowedSet:
     windows: WindowTable
     level: float
     radius: float
+    owners: IntArray | None = None

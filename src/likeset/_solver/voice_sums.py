@@ -8,10 +8,10 @@ import numpy as np
 
 from likeset._solver.problem import WindowTable
 from likeset._typing import Array, IntArray
-from likeset.compiling import njit
+from likeset.compiling import inner, kernel
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def sum_windows(starts: IntArray, members: IntArray, values: Array, out: Array) -> None:
     """out[k] = sum of values[b] over the covariates b of window k, members[starts[k] : starts[k + 1]]."""
     for k in range(starts.shape[0] - 1):
@@ -21,7 +21,7 @@ def sum_windows(starts: IntArray, members: IntArray, values: Array, out: Array) 
         out[k] = total
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def sum_windows_of_rows(starts: IntArray, members: IntArray, values: Array, out: Array) -> None:
     """The same for every row of ``values``."""
     for i in range(values.shape[0]):

@@ -142,9 +142,10 @@ class Evidence:
     def kernel(self) -> Kernel:
         """What answers for extrema and emptiness."""
         gains = np.where(np.isneginf(self.gains), 0.0, self.gains)  # of groups that no audible voice holds
-        X = self.groups.coordinates if self.groups.one_each else self.groups.coordinates[self.groups.owners]
+        owners = None if self.groups.one_each else self.groups.owners
+        X = self.groups.coordinates if owners is None else self.groups.coordinates[owners]
         level = self.threshold + self.charge
-        return _solver.prepare(WindowedSet(X, self.terms, gains, self.audible, level, self.bound))
+        return _solver.prepare(WindowedSet(X, self.terms, gains, self.audible, level, self.bound, owners))
 
     def reweighted(self, weights: Array, threshold: float) -> Evidence:
         """One voice, in which every covariate counts with a weight v in [0, 1]: sum_g v_g [gain_g + phi_g]."""

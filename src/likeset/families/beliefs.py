@@ -18,20 +18,14 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms
-from likeset._solver.newton import (
-    cholesky_shifted,
-    minimise_over_ball,
-    newton_ball,
-    solve_lower,
-    solve_lower_transposed,
-)
+from likeset._solver.linalg.matrix import cholesky, dot, rank_one_update, solve_lower, solve_lower_transposed
+from likeset._solver.newton import minimise_over_ball, newton_ball
 from likeset._solver.problem import CurveTerms, PointTerms
 from likeset._typing import Array
-from likeset.compiling import njit
+from likeset.compiling import kernel
 from likeset.curves import curve_slopes
 from likeset.embedded import Embedded
 from likeset.families.merged import MergedData
-from likeset.families.penalised import expand
 from likeset.families.sums import CurveSums, Sums
 from likeset.state_checks import expect_array, expect_factors, expect_number
 from likeset.undo import Undo
@@ -44,75 +38,50 @@ REFIT_ALWAYS_BELOW = 512  # distinct covariates; above, a refit waits until the 
 REFIT_GROWTH = 128
 
 
-@njit(cache=True)
-def rank_one_update(L: Array, x: Array) -> None:
-    """L <- the Cholesky factor of L L' + x x'; x is overwritten."""
-    d = x.shape[0]
-    for k in range(d):
-        r = math.hypot(L[k, k], x[k])
-        c, s = r / L[k, k], x[k] / L[k, k]
-        L[k, k] = r
-        for i in range(k + 1, d):
-            L[i, k] = (L[i, k] + s * x[i]) / c
-            x[i] = c * x[i] - s * L[i, k]
-
-
-@njit(cache=True)
-def predict_all(factors: Array, means: Array, x: Array) -> tuple[Array, Array]:
-    """x'm_j and sqrt(x'S_j x) for every j."""
+@kernel()
+def predict_all(factors: Array, means: Array, x: Array, mean: Array, sd: Array, work: Array) -> None:
+    """Write x'm_j and sqrt(x'S_j x) for every j; ``work`` is scratch of the length of x."""
     J, d = means.shape
-    mean, sd = np.zeros(J), np.zeros(J)
-    work = np.empty(d)
     for j in range(J):
         for i in range(d):
-            mean[j] += x[i] * means[j, i]
             work[i] = x[i]
+        mean[j] = dot(x, means[j])
         solve_lower(factors[j], work)
-        total = 0.0
-        for i in range(d):
-            total += work[i] * work[i]
-        sd[j] = math.sqrt(total)
-    return mean, sd
+        sd[j] = math.sqrt(dot(work, work))
 
 
-@njit(cache=True)
-def observe_gaussian(factors: Array, means: Array, moment: Array, x: Array, precision: float, y: float) -> None:
-    """Exact update: precision += x x' / sigma^2, then m_j = S_j (sum of x y / sigma^2)."""
+@kernel()
+def observe_gaussian(
+    factors: Array, means: Array, moment: Array, x: Array, precision: float, y: float, work: Array
+) -> None:
+    """Exact update: precision += x x' / sigma^2, then m_j = S_j (sum of x y / sigma^2); ``work`` is scratch."""
     J, d = means.shape
     root = math.sqrt(precision)
     for i in range(d):
         moment[i] += x[i] * y * precision
     for j in range(J):
-        rank_one_update(factors[j], x * root)
-        means[j] = moment
+        for i in range(d):
+            work[i], means[j, i] = x[i] * root, moment[i]
+        rank_one_update(factors[j], work)
         solve_lower(factors[j], means[j])
         solve_lower_transposed(factors[j], means[j])
 
 
-@njit(cache=True)
-def fit_modes(X: Array, curve: int, a: Array, s: Array, priors: Array, means: Array, factors: Array) -> None:
-    """Laplace approximation of every posterior, warm-started at the old modes."""
-    for j in range(priors.shape[0]):
-        mode, _, _, _ = newton_ball(X, curve, a, s, 0.5 * priors[j], math.inf, means[j], MODE_GAP, 50)
-        means[j] = mode
-        _, H = expand(X, curve, a, s, mode)
-        cholesky_shifted(H, priors[j], factors[j])
-
-
-@njit(cache=True)
+@kernel()
 def observe_online(factors: Array, means: Array, x: Array, curve: int, a: float, s: float) -> None:
     """One Newton step on the new observation alone: precision += phi'' x x', mean -= S phi' x."""
     J, d = means.shape
+    work, step = np.empty(d), np.empty(d)
     for j in range(J):
-        z = 0.0
+        first, second = curve_slopes(curve, dot(x, means[j]))
+        root, slope = math.sqrt(a * second), a * first - s
         for i in range(d):
-            z += x[i] * means[j, i]
-        first, second = curve_slopes(curve, z)
-        rank_one_update(factors[j], x * math.sqrt(a * second))
-        step = x * (a * first - s)
+            work[i], step[i] = x[i] * root, x[i] * slope
+        rank_one_update(factors[j], work)
         solve_lower(factors[j], step)
         solve_lower_transposed(factors[j], step)
-        means[j] -= step
+        for i in range(d):
+            means[j, i] -= step[i]
 
 
 class Posterior(Protocol):
@@ -171,7 +140,8 @@ class Beliefs:
     def predict(self, x: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of z = x'theta under every belief."""
         self.grow(len(x))
-        mean, sd = predict_all(self.factors, self.means, x)
+        mean, sd = np.empty((2, len(self.priors)))
+        predict_all(self.factors, self.means, x, mean, sd, np.empty(len(x)))
         return mean, sd
 
     def remember(self, undo: Undo) -> None:
@@ -220,7 +190,7 @@ class ExactPosterior:
         if len(x) > len(self.moment):
             self.moment = np.pad(self.moment, (0, len(x) - len(self.moment)))
         means, factors = self.beliefs.writable()
-        observe_gaussian(factors, means, self.moment, x, self.precision, float(y))
+        observe_gaussian(factors, means, self.moment, x, self.precision, float(y), np.empty(len(x)))
 
     def remember(self, undo: Undo, phi: Embedded) -> None:
         """Keep beliefs and moment."""
@@ -321,9 +291,10 @@ class LaplacePosterior(FittedPosterior):
         terms = self.data.terms()
         assert isinstance(terms, CurveTerms)
         means, factors = self.beliefs.writable()
-        fit_modes(
-            self.data.coordinates, int(terms.curve), terms.a, terms.s, self.beliefs.priors, means, factors
-        )  # fmt: skip
+        X, curve = self.data.coordinates, int(terms.curve)
+        for j, prior in enumerate(self.beliefs.priors):  # from the mode before
+            means[j], *_ = newton_ball(X, curve, terms.a, terms.s, 0.5 * prior, math.inf, means[j], MODE_GAP, 50)
+            cholesky((X.T * evaluate_terms(terms, X @ means[j])[2]) @ X, prior, factors[j])
 
     def _refit_due(self) -> bool:
         return self.data.count <= REFIT_ALWAYS_BELOW or self.unfitted * REFIT_GROWTH >= self.data.count

@@ -19,10 +19,10 @@ import math
 
 import numpy as np
 
-from likeset._solver.newton import cholesky_shifted, solve_lower, solve_lower_transposed
+from likeset._solver.linalg.matrix import cholesky, dot, solve_lower, solve_lower_transposed
 from likeset._solver.problem import PointTerms
 from likeset._typing import Array, IntArray
-from likeset.compiling import njit
+from likeset.compiling import inner, kernel
 from likeset.families.beliefs import FittedPosterior
 
 SWEEPS = 12
@@ -32,7 +32,7 @@ KEEP = 0.3  # share of the old precision kept in each sweep
 FAR = 8.0  # beyond this many standard deviations a point's side is certain
 
 
-@njit(cache=True)
+@inner()
 def smoothed_slopes(
     points: Array, weights: Array, start: int, stop: int, mean: float, sd: float
 ) -> tuple[float, float]:
@@ -50,7 +50,7 @@ def smoothed_slopes(
     return slope, curvature
 
 
-@njit(cache=True)
+@inner()
 def smoothed_loss(
     X: Array, starts: IntArray, points: Array, weights: Array, prior: float, m: Array, sds: Array
 ) -> float:
@@ -72,26 +72,28 @@ def smoothed_loss(
     return total
 
 
-@njit(cache=True)
+@kernel()
 def fit_variational(
     X: Array, starts: IntArray, points: Array, weights: Array, priors: Array, means: Array, factors: Array
 ) -> None:
     """Update every (mean, precision factor) in place, warm-started."""
     K, d = X.shape
-    work, gradient, sds, trial = np.empty(d), np.empty(d), np.empty(K), np.empty(d)
+    work, gradient, sds, trial, direction = np.empty(d), np.empty(d), np.empty(K), np.empty(d), np.empty(d)
+    P = np.empty((d, d))
     for j in range(priors.shape[0]):
         L, m = factors[j], means[j]
         for _ in range(SWEEPS):
-            P = np.zeros((d, d))
             for i in range(d):
                 gradient[i] = priors[j] * m[i]
+                for i2 in range(i + 1):
+                    P[i, i2] = 0.0
             for k in range(K):
                 mean = 0.0
                 for i in range(d):
                     mean += X[k, i] * m[i]
                     work[i] = X[k, i]
                 solve_lower(L, work)
-                sds[k] = math.sqrt(max(np.dot(work, work), 1e-300))
+                sds[k] = math.sqrt(max(dot(work, work), 1e-300))
                 slope, curvature = smoothed_slopes(points, weights, starts[k], starts[k + 1], mean, sds[k])
                 for i in range(d):
                     gradient[i] += slope * X[k, i]
@@ -105,12 +107,13 @@ def fit_variational(
                     if i == i2:
                         old -= priors[j]
                     P[i, i2] = (1.0 - KEEP) * P[i, i2] + KEEP * old
-            if not cholesky_shifted(P, priors[j], L):
+            if not cholesky(P, priors[j], L):
                 break
-            direction = gradient.copy()
+            for i in range(d):
+                direction[i] = gradient[i]
             solve_lower(L, direction)
             solve_lower_transposed(L, direction)
-            descent = np.dot(gradient, direction)
+            descent = dot(gradient, direction)
             loss = smoothed_loss(X, starts, points, weights, priors[j], m, sds)
             step = 1.0
             for _ in range(MAX_HALVINGS):
@@ -121,7 +124,8 @@ def fit_variational(
                 step *= 0.5
             else:
                 break
-            m[:] = trial
+            for i in range(d):
+                m[i] = trial[i]
             moved = 0.0
             for k in range(K):
                 change = 0.0

@@ -10,7 +10,7 @@ import numpy as np
 
 from likeset._typing import EPS, Array
 from likeset.arguments import LARGEST, positive, positive_integer, rows
-from likeset.compiling import njit
+from likeset.compiling import REORDER, kernel
 from likeset.errors import InvalidArgumentError
 
 _SHORTEST = 1 / LARGEST  # of a covariate's largest entry; the square of a shorter one may be zero
@@ -30,7 +30,11 @@ class LinearBasis:
 
     def coordinates(self, x: Array) -> tuple[Array, Array]:
         """Q'x and |x - QQ'x|."""
-        inside, outside = split(x, self.vectors)
+        inside = x @ self.vectors
+        if self.vectors.shape[1] == len(self.vectors):
+            return inside, np.zeros(len(x))
+        outside = np.empty(len(x))
+        reject(x, inside @ self.vectors.T, outside)
         return inside, outside
 
     def including(self, x: Array) -> LinearBasis:
@@ -82,21 +86,16 @@ class LinearBasis:
         return once - (once @ self.vectors) @ self.vectors.T
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
-def split(x: Array, vectors: Array) -> tuple[Array, Array]:
-    """Q'x and |x - QQ'x| for every row x, zero where it is rounding only."""
+@kernel(fastmath=REORDER)
+def reject(x: Array, projected: Array, outside: Array) -> None:
+    """Write |x - projected| for every row x, zero where it is rounding only."""
     n, dim = x.shape
-    inside, outside = np.dot(x, vectors), np.zeros(n)
-    if vectors.shape[1] < dim:
-        projected = np.dot(inside, vectors.T)
-        for k in range(n):
-            length = rest = 0.0
-            for j in range(dim):
-                length += x[k, j] ** 2
-                rest += (x[k, j] - projected[k, j]) ** 2
-            if rest > _NEW_DIRECTION**2 * dim * length:
-                outside[k] = sqrt(rest)
-    return inside, outside
+    for k in range(n):
+        length = rest = 0.0
+        for j in range(dim):
+            length += x[k, j] ** 2
+            rest += (x[k, j] - projected[k, j]) ** 2
+        outside[k] = sqrt(rest) if rest > _NEW_DIRECTION**2 * dim * length else 0.0
 
 
 class Linear:

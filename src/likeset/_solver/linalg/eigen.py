@@ -11,138 +11,114 @@ from math import copysign, sqrt
 
 import numpy as np
 
-from likeset._solver.quadratic.pencil import REORDER
 from likeset._typing import EPS, Array
-from likeset.compiling import njit
+from likeset.compiling import kernel
 
 SMALL = 64  # dimension up to which the library call is slower
+SMALLEST = 1e-300  # what a matrix of zeros is divided by
 MAX_STEPS = 40  # QL steps per eigenvalue; about two are needed
 
 
-@njit(cache=True, error_model="numpy")
 def eigen(H: Array) -> tuple[Array, Array]:
-    """Eigenvalues of H in ascending order, and orthonormal eigenvectors as columns."""
+    """Eigenvalues of H in ascending order, and orthonormal eigenvectors as columns; NaN if H is not finite."""
     n = len(H)
-    scale = 0.0
-    for i in range(n):
-        for j in range(n):
-            if not np.isfinite(H[i, j]):
-                return np.full(n, np.nan), identity(n)
-            scale = max(scale, abs(H[i, j]))
-    if scale == 0.0:
-        return np.zeros(n), identity(n)
     if n <= SMALL:
-        diagonal, beside, rows = tridiagonal(H / scale)
-        if diagonalise(diagonal, beside, rows):
-            sort_rows(diagonal, rows)
-            vectors = np.empty((n, n))
-            for i in range(n):
-                diagonal[i] *= scale
-                for j in range(n):
-                    vectors[j, i] = rows[i, j]
-            return diagonal, vectors
+        work, rows, vectors = np.empty((3, n)), np.empty((n, n)), H.copy()
+        scale = tridiagonal(vectors, work, rows)
+        if scale < np.inf and diagonalise(work, scale, rows, vectors):
+            return work[0], vectors
+    if not np.isfinite(H).all():
+        return np.full(n, np.nan), np.eye(n)
     values, vectors = np.linalg.eigh(H)
     return values, np.ascontiguousarray(vectors)
 
 
-# Plain loops where NumPy has a word for it: its sorting and indexing take seconds to compile.
+@kernel(fastmath={"contract"})
+def tridiagonal(H: Array, work: Array, Q: Array) -> float:
+    """T = Q'HQ / scale: its diagonal to work[0], its off-diagonal (padded with a zero) to work[1], Q' to Q.
 
-
-@njit(cache=True, error_model="numpy")
-def identity(n: int) -> Array:
-    """I."""
-    eye = np.zeros((n, n))
-    for i in range(n):
-        eye[i, i] = 1.0
-    return eye
-
-
-@njit(cache=True, error_model="numpy")
-def sort_rows(values: Array, rows: Array) -> None:
-    """Sort the values in place, each with its row, by insertion."""
-    n = len(values)
-    for i in range(1, n):
-        for k in range(i, 0, -1):
-            if values[k - 1] <= values[k]:
-                break
-            values[k - 1], values[k] = values[k], values[k - 1]
-            for j in range(n):
-                rows[k - 1, j], rows[k, j] = rows[k, j], rows[k - 1, j]
-
-
-@njit(cache=True, error_model="numpy", fastmath=REORDER)
-def tridiagonal(H: Array) -> tuple[Array, Array, Array]:
-    """T = Q'HQ: its diagonal, its off-diagonal (padded with a zero), and Q'; H is overwritten.
-
-    Column k is cleared by I - 2 v v', |v| = 1, where v is zero up to coordinate k; v goes to row k of H.
+    Returns scale, the largest entry of H; inf if some are not finite. H is overwritten. Column k is cleared by
+    I - 2 v v', |v| = 1, where v is zero up to coordinate k; v goes to row k of H.
     """
-    n = len(H)
-    beside = np.zeros(n)
-    work = np.empty(n)
+    n = H.shape[0]
+    diagonal, beside, w = work[0], work[1], work[2]
+    scale = 0.0
+    for i in range(n):
+        for j in range(n):
+            if not abs(H[i, j]) < np.inf:
+                return np.inf
+            scale = max(scale, abs(H[i, j]))
+    for i in range(n):
+        beside[i] = 0.0
+        for j in range(n):
+            H[i, j] /= max(scale, SMALLEST)
     for k in range(n - 2):
-        v, w = H[k][k + 1 :], work[k + 1 :]
-        m = len(v)
+        v = H[k]
         square = 0.0
-        for i in range(1, m):
+        for i in range(k + 2, n):
             square += v[i] * v[i]
         if square == 0.0:
-            beside[k] = v[0]
-            v[0] = 0.0
+            beside[k] = v[k + 1]
+            v[k + 1] = 0.0
             continue
-        beside[k] = -copysign(sqrt(square + v[0] * v[0]), v[0])
-        v[0] -= beside[k]
-        shrink = 1.0 / sqrt(square + v[0] * v[0])
-        for i in range(m):
+        beside[k] = -copysign(sqrt(square + v[k + 1] * v[k + 1]), v[k + 1])
+        v[k + 1] -= beside[k]
+        shrink = 1.0 / sqrt(square + v[k + 1] * v[k + 1])
+        for i in range(k + 1, n):
             v[i] *= shrink
         # (I - 2vv') H (I - 2vv') = H - 2 (v w' + w v'),  w = Hv - v v'Hv
         inner = 0.0
-        for i in range(m):
-            row = H[k + 1 + i][k + 1 :]
+        for i in range(k + 1, n):
+            row = H[i]
             total = 0.0
-            for j in range(m):
+            for j in range(k + 1, n):
                 total += row[j] * v[j]
             w[i] = total
             inner += total * v[i]
-        for i in range(m):
+        for i in range(k + 1, n):
             w[i] = 2 * (w[i] - inner * v[i])
-        for i in range(m):
-            row, by_v, by_w = H[k + 1 + i][k + 1 :], v[i], w[i]
-            for j in range(m):
+        for i in range(k + 1, n):
+            row, by_v, by_w = H[i], v[i], w[i]
+            for j in range(k + 1, n):
                 row[j] -= by_v * w[j] + by_w * v[j]
     if n > 1:
         beside[n - 2] = H[n - 2, n - 1]
 
-    Q = identity(n)  # Q', from the last reflection to the first
-    for k in range(n - 3, -1, -1):
-        v = H[k][k + 1 :]
+    for i in range(n):
+        for j in range(n):
+            Q[i, j] = 0.0
+        Q[i, i] = 1.0
+        diagonal[i] = H[i, i]
+    for k in range(n - 3, -1, -1):  # from the last reflection to the first
+        v = H[k]
         for i in range(k + 1, n):
-            row = Q[i][k + 1 :]
+            row = Q[i]
             total = 0.0
-            for j in range(len(v)):
+            for j in range(k + 1, n):
                 total += row[j] * v[j]
             total *= 2.0
-            for j in range(len(v)):
+            for j in range(k + 1, n):
                 row[j] -= total * v[j]
-    diagonal = np.empty(n)
-    for i in range(n):
-        diagonal[i] = H[i, i]
-    return diagonal, beside, Q
+    return scale
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDER)
-def diagonalise(d: Array, e: Array, rows: Array) -> bool:
-    """Turn d into the eigenvalues of the tridiagonal matrix and ``rows`` into the eigenvectors; whether it worked."""
-    n = len(d)
+@kernel(fastmath={"contract"})
+def diagonalise(work: Array, scale: float, rows: Array, vectors: Array) -> bool:
+    """From T to the eigenvalues, ascending, in work[0], and the eigenvectors in columns; whether it worked."""
+    d, e = work[0], work[1]
+    n = d.shape[0]
     highest, steepest = 0.0, 0.0
     for i in range(n):
         highest, steepest = max(highest, abs(d[i])), max(steepest, abs(e[i]))
     negligible = 0.5 * EPS * (highest + steepest)
     for first in range(n):
+        found = False
         for _ in range(MAX_STEPS):
             last = first
             while last < n - 1 and abs(e[last]) > negligible:
                 last += 1
             if last == first:
+                found = True
                 break
             # Wilkinson's shift, and the bulge chased from the bottom of the block to its top
             half = (d[first + 1] - d[first]) / (2 * e[first])
@@ -173,6 +149,17 @@ def diagonalise(d: Array, e: Array, rows: Array) -> bool:
                 d[first] -= shift
                 e[first] = g
                 e[last] = 0.0
-        else:
+        if not found:
             return False
+    for i in range(1, n):  # sort by insertion, each value with its row
+        for k in range(i, 0, -1):
+            if d[k - 1] <= d[k]:
+                break
+            d[k - 1], d[k] = d[k], d[k - 1]
+            for j in range(n):
+                rows[k - 1, j], rows[k, j] = rows[k, j], rows[k - 1, j]
+    for i in range(n):
+        d[i] *= scale
+        for j in range(n):
+            vectors[j, i] = rows[i, j]
     return True

@@ -37,14 +37,11 @@ from typing import NamedTuple
 import numpy as np
 
 from likeset._typing import EPS, Array
-from likeset.compiling import njit
+from likeset.compiling import REORDER, inner, kernel, merged
 
 ROUNDING = 64 * EPS  # relative allowance for rounding in a sum of terms
 MAX_STEPS = 100
 PATIENCE = 6  # steps after which the gap is checked every time
-
-# Sums may be reordered (SIMD); infinities and NaNs keep their meaning.
-REORDER = {"reassoc", "contract"}
 
 
 class Cut(NamedTuple):
@@ -65,7 +62,7 @@ class Cut(NamedTuple):
     start: float  # first guess of rho > 0
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def pencil(
     rho: float, alpha: Array, outside: float, h: Array, g: Array, origin: Array, slack: float, room: float
 ) -> tuple[float, float, float, float, float]:
@@ -104,7 +101,7 @@ def pencil(
     return half_width - T, half_width, u, excess, slope
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDER)
+@merged(fastmath=REORDER)
 def maximiser(
     rho: float, u: float, alpha: Array, h: Array, lowered: Array, g: Array, origin: Array, step: Array
 ) -> tuple[float, float, float, float]:
@@ -121,7 +118,7 @@ def maximiser(
     return bend, fall, square, radial
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def share_inside(bend: float, fall: float, square: float, radial: float, slack: float, room: float) -> float:
     """Largest factor <= 1 that keeps theta_c + factor * delta in the set: two quadratic equations."""
     factor = 1.0
@@ -134,25 +131,35 @@ def share_inside(bend: float, fall: float, square: float, radial: float, slack: 
     return factor
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDER)
-def maximise(A: Array, outside: Array, basis: Array, cut: Cut, tolerance: float) -> tuple[Array, Array, Array, Array]:
-    """For every direction: value, outer bound, delta in the basis, and delta along the part outside the basis.
+def maximise(A: Array, alpha: Array, outside: Array, cut: Cut, tolerance: float) -> tuple[Array, Array, Array, Array]:
+    """For every direction: value, outer bound, delta in the basis, and delta along the part outside the basis."""
+    found, steps = np.empty((3, len(A))), np.empty_like(alpha)
+    maximise_into(A, alpha, outside, cut, tolerance, found, steps)
+    return found[0], found[1], steps, found[2]
 
-    A direction is a row of A together with the length ``outside`` of its part orthogonal to the basis. That part
-    is beside A if the basis is square, and contained in A otherwise.
+
+@kernel(fastmath=REORDER)
+def maximise_into(
+    A: Array, alpha: Array, outside: Array, cut: Cut, tolerance: float, found: Array, steps: Array
+) -> None:
+    """Write values, outer bounds and lengths along the part outside the basis to ``found``, deltas to ``steps``.
+
+    A direction is a row of A, with the coordinates alpha in the basis, together with the length ``outside`` of its
+    part orthogonal to the basis. That part is beside A if the basis is square, and contained in A otherwise.
     """
-    alpha = np.dot(A, basis)
     n, r = alpha.shape
-    beside = basis.shape[0] == r
+    beside = A.shape[1] == r
     h, g, origin, radius = cut.curvature, cut.gradient, cut.origin, cut.radius
     bounded = radius < inf
-    origin_norm = sqrt(np.sum(origin * origin))
+    origin_square = 0.0
+    for i in range(r):
+        origin_square += origin[i] * origin[i]
+    origin_norm = sqrt(origin_square)
     flat = 0  # number of coordinates along which F is flat to rounding
     while flat < r and cut.lowered[flat] == 0.0:
         flat += 1
 
-    values, upper = np.empty(n), np.empty(n)
-    steps, along = np.zeros((n, r)), np.zeros(n)
+    values, upper, along = found[0], found[1], found[2]
     for k in range(n):
         direction, step = alpha[k], steps[k]
         squared_outside = outside[k] * outside[k]
@@ -164,7 +171,10 @@ def maximise(A: Array, outside: Array, basis: Array, cut: Cut, tolerance: float)
             base += direction[i] * origin[i]  # a'theta_c
         norm = sqrt(squared_norm)
         values[k] = upper[k] = base
+        along[k] = 0.0
         if norm == 0.0:
+            for i in range(r):
+                step[i] = 0.0
             continue
 
         if bounded:  # the ball alone: its maximiser B a / |a|, if F allows it
@@ -184,7 +194,9 @@ def maximise(A: Array, outside: Array, basis: Array, cut: Cut, tolerance: float)
         curved = flat_part <= ROUNDING * norm
         if not bounded and not (curved and cut.slack < inf):
             values[k] = upper[k] = inf
-            step[:] = along[k] = np.nan
+            along[k] = np.nan
+            for i in range(r):
+                step[i] = np.nan
             continue
 
         gain, bound, along[k] = best_ellipsoid(
@@ -192,10 +204,9 @@ def maximise(A: Array, outside: Array, basis: Array, cut: Cut, tolerance: float)
         )
         values[k] = base + gain
         upper[k] = base + bound + 8 * EPS * norm * origin_norm
-    return values, upper, steps, along
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDER)
+@merged(fastmath=REORDER)
 def best_ellipsoid(
     alpha: Array,
     outside: float,
@@ -214,21 +225,23 @@ def best_ellipsoid(
     h, lowered, g, origin = cut.curvature, cut.lowered, cut.gradient, cut.origin
     bounded = cut.radius < inf
     stiffest = h[len(h) - 1] if len(h) > 0 else 0.0
+    # At rho = 0 flat coordinates are left out: over the ball they change F by at most 2 B |g_flat| and the
+    # objective by at most 2 B |alpha_flat|. Without a ball both are zero to rounding.
+    spill, flat_square = 2 * cut.radius if bounded else 0.0, 0.0
+    for i in range(flat):
+        flat_square += g[i] * g[i]
+    flat_slack = cut.slack + spill * sqrt(flat_square) if flat > 0 else cut.slack
     best = reach
     rho, low, high = 0.0 if curved else cut.start, 0.0, inf
     for count in range(MAX_STEPS):
+        slack, length = (flat_slack, 0.0) if rho == 0.0 else (cut.slack, outside)
+        gain, half_width, u, excess, slope = pencil(rho, alpha, length, lowered, g, origin, slack, cut.room)
         if rho == 0.0:
-            # Flat coordinates are left out: over the ball they change F by at most 2 B |g_flat| and the
-            # objective by at most 2 B |alpha_flat|. Without a ball both are zero to rounding.
-            spill = 2 * cut.radius if bounded else 0.0
-            slack = cut.slack + spill * sqrt(np.sum(g[:flat] ** 2)) if flat > 0 else cut.slack
-            gain, half_width, u, excess, slope = pencil(0.0, alpha, 0.0, lowered, g, origin, slack, cut.room)
             best = min(best, gain + spill * flat_part + 8 * EPS * half_width)
             along, guess = 0.0, cut.start
             last = not bounded
             check = last or excess <= 0.0
         else:
-            gain, half_width, u, excess, slope = pencil(rho, alpha, outside, lowered, g, origin, cut.slack, cut.room)
             best = min(best, gain + 8 * EPS * half_width)
             along = outside * u / rho
             low, high = (rho, high) if excess > 0.0 else (low, rho)
@@ -249,9 +262,3 @@ def best_ellipsoid(
     for i in range(len(h)):
         step[i] *= share
     return share * gain, best, share * along
-
-
-@njit(cache=True, error_model="numpy")
-def outer_bounds(A: Array, outside: Array, basis: Array, cut: Cut, tolerance: float) -> Array:
-    """The outer bounds of ``maximise`` alone."""
-    return maximise(A, outside, basis, cut, tolerance)[1]

@@ -14,7 +14,7 @@ import numpy as np
 
 from likeset._solver.problem import CompiledTerms, CurveTerms
 from likeset._typing import Array, IntArray
-from likeset.compiling import njit
+from likeset.compiling import inner, kernel
 from likeset.curves import QUADRATIC, centred_curve, centred_extreme, curve_base
 from likeset.losses import FOREIGN, summed_remainders
 
@@ -54,7 +54,7 @@ def centred_at(terms: CompiledTerms, z: Array) -> CentredTerms:
     )  # fmt: skip
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def centred_terms(c: CentredTerms, u: Array, t: float, D: Array, slope: Array, weight: Array) -> None:
     """Write D_k, the change of phi_k' and phi_k'' at z + tu; those of :func:`extremes` are left to them."""
     if c.curve == FOREIGN:
@@ -65,7 +65,7 @@ def centred_terms(c: CentredTerms, u: Array, t: float, D: Array, slope: Array, w
         centred_curve(c.curve, c.a, c.z, c.base, u, t, D, slope, weight)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def extremes(c: CentredTerms) -> IntArray:
     """Terms whose ``base`` has underflowed, where base * e^u would be 0 * inf: :func:`one_extreme` is for them."""
     if c.curve == QUADRATIC or c.curve == FOREIGN:
@@ -73,7 +73,7 @@ def extremes(c: CentredTerms) -> IntArray:
     return np.flatnonzero(c.base < UNDERFLOW)
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def one_extreme(c: CentredTerms, k: int, u: float) -> tuple[float, float, float]:
     """D_k, the change of phi_k' and phi_k'' of one such term."""
     return centred_extreme(c.curve, c.a[k], c.z[k], u)

@@ -23,13 +23,13 @@ from __future__ import annotations
 import math
 
 from likeset._typing import Array
-from likeset.compiling import njit
+from likeset.compiling import REORDER, inner, kernel
 
 LOGIT_LIMIT = 36.0  # beyond, one of the two constraints is weightless in double precision
 MAX_BISECTIONS = 60
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@inner(fastmath=REORDER)
 def mixture_maximiser(
     a: Array, h: Array, g: Array, theta: Array, e: float, e2: float, r1: float, r2: float, logit: float, delta: Array
 ) -> tuple[float, float]:
@@ -53,7 +53,7 @@ def mixture_maximiser(
     return q1 / e - r1, 2.0 * q2 / e2 - r2
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def model_maximisers(
     A: Array, h: Array, g: Array, theta: Array, e: float, e2: float, r1: float, r2: float, close: float, delta: Array
 ) -> None:

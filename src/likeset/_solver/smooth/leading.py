@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from likeset._typing import Array
-from likeset.compiling import njit
+from likeset.compiling import kernel
 
 NEGLIGIBLE = 1e-2
 WORTHWHILE = 0.8  # a leading block of a larger share of the coordinates is not worth the change of basis
@@ -32,12 +32,15 @@ def leading_block(diagonals: Array, lam: Array, mu: Array) -> int:
     return r if r <= WORTHWHILE * d else d
 
 
-@njit(cache=True)
+@kernel()
 def packed_products(X: Array, d: int) -> Array:
     """x_ki x_kj for i <= j < d, one row for every pair (row by row of the upper triangle), one column for every k."""
     K = X.shape[0]
     table = np.empty(((d * (d + 1)) // 2, K))
-    columns = X[:, :d].T.copy()
+    columns = np.empty((d, K))
+    for k in range(K):
+        for i in range(d):
+            columns[i, k] = X[k, i]
     row = 0
     for i in range(d):
         for j in range(i, d):

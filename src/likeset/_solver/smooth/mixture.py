@@ -22,11 +22,11 @@ import numpy as np
 from likeset._solver.evaluate import evaluate_terms, log_sum_exp, term_sizes
 from likeset._solver.newton import Evaluation, minimise_convex, minimise_over_ball
 from likeset._solver.problem import CompiledTerms, CurveTerms, Kernel, Solution, WindowedSet, is_quadratic
-from likeset._solver.smooth.centred import centred_at, extremes
+from likeset._solver.smooth.centred import CentredTerms, centred_at, extremes
 from likeset._solver.smooth.mixture_newton import maximise_directions
-from likeset._solver.smooth.mixture_sums import Centred, hessian_factor, workspace
+from likeset._solver.smooth.mixture_sums import Centred
 from likeset._solver.voice_sums import covariate_pulls, window_exponents
-from likeset._typing import EPS, Array
+from likeset._typing import EPS, Array, IntArray
 
 ROOMY = 1.0  # nats below the level that make the minimiser of all terms a good centre
 DISTANT = 1e-3  # share of the radius up to which a set is small: the ball is replaced by one around the set
@@ -112,7 +112,6 @@ def prepare(target: WindowedSet) -> Prepared:
     e2 = max(radius**2 - float(theta @ theta), 0.0) + 64 * EPS * radius**2
     z = X @ theta
     heights, first, second = evaluate_terms(terms, z)
-    centred = centred_at(terms, z)
     exponents = window_exponents(target.windows, target.gains + heights)
     log_voices = exponents - log_sum_exp(exponents)
     ball = whole_ball = _Ball(theta, radius * (1 + 32 * EPS), e2)
@@ -122,10 +121,12 @@ def prepare(target: WindowedSet) -> Prepared:
             ball = _Ball(np.zeros_like(theta), reach, reach**2)
     curvatures, axes = np.linalg.eigh((X.T * second) @ X)
     curvatures, axes = np.maximum(curvatures[::-1], 0.0), np.ascontiguousarray(axes[:, ::-1])
+    rows = _rows(target)
+    entries = _entries(target, rows, first)
+    centred = _centred(target, z[rows.first])
     body = Centred(
-        X=X @ axes, terms=centred, extreme=extremes(centred), tilt=first, starts=target.windows.starts,
-        members=target.windows.members, log_voices=log_voices, theta_c=ball.centre @ axes, radius=ball.radius,
-        e=e, e2=ball.room,
+        X[rows.first] @ axes, centred, extremes(centred), *entries, log_voices, ball.centre @ axes, ball.radius, e,
+        ball.room,
     )  # fmt: skip
     outer = radius * (1 + 32 * EPS)
     return Prepared(
@@ -139,6 +140,42 @@ class _Ball(NamedTuple):
     centre: Array
     radius: float
     room: float
+
+
+class _Rows(NamedTuple):
+    """The distinct rows of X: the first term of each, and the row of every term."""
+
+    first: IntArray
+    of: IntArray
+
+
+def _rows(target: WindowedSet) -> _Rows:
+    """Terms of one row share a curve, but not a loss of a family's own, whose points are theirs."""
+    if target.owners is None or not isinstance(target.terms, CurveTerms):
+        every = np.arange(len(target.X))
+        return _Rows(every, every)
+    _, first, of = np.unique(target.owners, return_index=True, return_inverse=True)
+    return _Rows(first, of.ravel())
+
+
+def _centred(target: WindowedSet, z: Array) -> CentredTerms:
+    """Terms of the rows around their z; of a curve, with a = 1."""
+    terms = target.terms
+    if isinstance(terms, CurveTerms):
+        terms = CurveTerms(terms.curve, np.ones(len(z)), np.zeros(len(z)))
+    assert isinstance(terms, CompiledTerms)
+    return centred_at(terms, z)
+
+
+def _entries(target: WindowedSet, rows: _Rows, tilts: Array) -> tuple[IntArray, IntArray, Array, Array]:
+    """starts, rows, amounts and tilts: what every voice hears of each row."""
+    windows, count = target.windows, max(len(rows.first), 1)
+    amounts = target.terms.a if isinstance(target.terms, CurveTerms) else np.ones(len(tilts))
+    places, entry = np.unique(windows.owners * count + rows.of[windows.members], return_inverse=True)
+    heard = np.zeros((len(places), 2))
+    np.add.at(heard, entry.ravel(), np.column_stack([amounts, tilts])[windows.members])
+    starts = np.searchsorted(places, np.arange(len(windows.log_shares) + 1) * count).astype(np.int64)
+    return starts, places % count, *np.ascontiguousarray(heard.T)
 
 
 def _reach(target: WindowedSet, exponents: Array, tilt: Array, second: Array, err: float) -> float:
@@ -203,10 +240,11 @@ def evaluate(target: WindowedSet, theta: Array) -> Evaluation:
     g = target.X.T @ (pulls * first)
 
     def hessian() -> Array:
-        at = workspace(len(first), len(voices))
-        at.bend[:], at.incline[:], at.pulls[:], at.voices[:] = second, first, pulls, voices
-        S = hessian_factor(np.ascontiguousarray(target.X), target.windows.starts, target.windows.members, at, g)
-        return np.asarray(S.T @ S)
+        starts, members = target.windows.starts, target.windows.members
+        slopes = np.vstack([first[members, None] * target.X[members], np.zeros_like(g)])  # a voice may hold nothing
+        gradients = np.add.reduceat(slopes, starts[:-1], axis=0) * (np.diff(starts) > 0)[:, None]
+        apart = np.sqrt(voices)[:, None] * (gradients - g)
+        return np.asarray((target.X.T * (pulls * second)) @ target.X + apart.T @ apart)
 
     return value, float(np.abs(target.gains).sum() + np.abs(heights).sum()), g, hessian
 

@@ -24,65 +24,46 @@ import math
 import numpy as np
 
 from likeset._solver.certificate import certificate
-from likeset._solver.linalg.dense import compiled, dot
+from likeset._solver.linalg.matrix import cholesky, dot, solve_lower, solve_lower_transposed
 from likeset._solver.smooth.leading import NEGLIGIBLE
 from likeset._solver.smooth.mixture_sums import Centred, gradient_of, hessian_factor, rise_along, stretch, workspace
 from likeset._solver.smooth.rays import SLIVER
 from likeset._solver.smooth.steps import active_multipliers
 from likeset._typing import EPS, Array
-from likeset.compiling import njit
+from likeset.compiling import REORDER, inner, kernel
 
 MAX_ITERATIONS = 100
 CORRECTIONS = 3
+ENOUGH = 1e-3  # share of e by which a step may miss the boundary without being corrected: the ray sees to that
 KAPPAS = (1.0, 30.0, 1000.0)
 ROUGH = 1e-2  # accuracy of points that are compared only
 ROUNDING = 2 * EPS
 
 
-@compiled
-def factor(M: Array) -> bool:
-    """Overwrite the lower triangle of M by its Cholesky factor; False if a pivot is lost."""
-    d = M.shape[0]
-    for i in range(d):
-        diagonal = M[i, i]
-        for j in range(i + 1):
-            total = M[i, j]
-            for m in range(j):
-                total -= M[i, m] * M[j, m]
-            if i > j:
-                M[i, j] = total / M[j, j]
-            elif total > 1e-15 * diagonal:
-                M[i, i] = math.sqrt(total)
-            else:
-                return False
-    return True
-
-
-@compiled
-def solve_factored(L: Array, rest: Array, x: Array) -> None:
+@inner(fastmath={"contract"})
+def solve(L: Array, rest: Array, x: Array) -> None:
     """x <- M^-1 x, where the leading block of M is LL' and what follows is the diagonal ``rest``."""
-    d = L.shape[0]
     for i in range(rest.shape[0]):
-        x[d + i] /= rest[i]
-    for i in range(d):
-        total = x[i]
-        for j in range(i):
-            total -= L[i, j] * x[j]
-        x[i] = total / L[i, i]
-    for i in range(d - 1, -1, -1):
-        x[i] /= L[i, i]
-        for j in range(i):
-            x[j] -= x[i] * L[i, j]
+        x[L.shape[0] + i] /= rest[i]
+    solve_lower(L, x)
+    solve_lower_transposed(L, x)
 
 
-@compiled
+@inner()
+def copy(source: Array, out: Array) -> None:
+    """out = source; ``out[:] = source`` takes seconds to compile, for the sake of its error messages."""
+    for j in range(out.shape[0]):
+        out[j] = source[j]
+
+
+@inner(fastmath=REORDER)
 def multiply(X: Array, x: Array, out: Array) -> None:
     """out = X x."""
     for b in range(X.shape[0]):
         out[b] = dot(X[b], x)
 
 
-@compiled
+@inner(fastmath=REORDER)
 def leading_hessian(S: Array, lam: float, mu: float) -> tuple[Array, Array]:
     """The leading block of H = S'S that counts beside mu/lam, and the diagonal of the rest."""
     rows, d = S.shape
@@ -97,10 +78,10 @@ def leading_hessian(S: Array, lam: float, mu: float) -> tuple[Array, Array]:
     for k in range(rows):
         for j in range(r):
             leading[k, j] = S[k, j]
-    return np.dot(leading.T, leading), diagonal[r:].copy()
+    return np.dot(leading.T, leading), diagonal[r:]
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def lagrangian(H: Array, rest: Array, lam: float, mu: float, damping: float, M: Array, pivots: Array) -> None:
     """M = (1 + damping) (lam H + mu I), positive definite by a tiny share of its largest entry at least."""
     d = H.shape[0]
@@ -115,7 +96,7 @@ def lagrangian(H: Array, rest: Array, lam: float, mu: float, damping: float, M: 
         pivots[i] = (1.0 + damping) * (lam * rest[i] + mu)
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def follow_both_boundaries(
     c: Centred, delta: Array, u: Array, p: Array, g: Array, to_g: Array, to_q: Array, slacks: tuple[float, float]
 ) -> Array:
@@ -147,19 +128,20 @@ def follow_both_boundaries(
         for b in range(K):
             new_u[b] -= more_g * gu[b] + more_q * qu[b]
         rise = rise_along(c, new_u, 1.0, at)[0] if correction < CORRECTIONS else math.inf
-        if not rise < math.inf:
+        if not rise < math.inf or abs(c.e - rise) <= ENOUGH * c.e:
             break
         room_g = c.e - rise + ga - alpha * gg - beta * gq
         room_q = slacks[1] - 0.5 * dot(p, p)
     return new_u
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, best: Array) -> float:
     """Write a feasible near-maximiser of a'delta to ``best``; return the certified outer bound."""
     K, d = c.X.shape
     at, trial_at = workspace(K, c.log_voices.shape[0]), workspace(K, c.log_voices.shape[0])
-    delta, u = start.copy(), np.empty(K)
+    delta, u = np.empty(d), np.empty(K)
+    copy(start, delta)
     multiply(c.X, delta, u)
     rise = stretch(c, delta, u, SLIVER, at)
     g, p, to_g, to_q, trial = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
@@ -173,21 +155,21 @@ def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, bes
         upper = min(upper, bound)
         if upper - value <= max(tolerance * upper, rounding):
             break
-        H, rest = leading_hessian(hessian_factor(c.X, c.starts, c.members, at, g), lam, mu)
+        H, rest = leading_hessian(hessian_factor(c, at, g), lam, mu)
         M, pivots = np.empty_like(H), np.empty_like(rest)
         improved = False
         while not improved and damping < 1e12:
             lagrangian(H, rest, lam, mu, damping, M, pivots)
-            if not factor(M):
+            if not cholesky(M, 0.0, M):
                 damping = max(1e-10, 100.0 * damping)
                 continue
             square = 0.0
             for j in range(d):
                 p[j], to_g[j], to_q[j] = a[j], g[j], c.theta_c[j] + delta[j]
                 square += delta[j] * (delta[j] + 2.0 * c.theta_c[j])
-            solve_factored(M, pivots, p)
-            solve_factored(M, pivots, to_g)
-            solve_factored(M, pivots, to_q)
+            solve(M, pivots, p)
+            solve(M, pivots, to_g)
+            solve(M, pivots, to_q)
             trial_u = follow_both_boundaries(c, delta, u, p, g, to_g, to_q, (c.e - rise, 0.5 * (c.e2 - square)))
             for j in range(d):
                 trial[j] = delta[j] + p[j]
@@ -200,11 +182,11 @@ def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, bes
             break
         delta, trial, u, rise, value = trial, delta, trial_u, new_rise, new_value
         at, trial_at = trial_at, at
-    best[:] = delta
+    copy(delta, best)
     return upper
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def maximise_directions(
     c: Centred, A: Array, curvatures: Array, spring: float, near: Array, tolerance: float
 ) -> tuple[Array, Array]:
@@ -216,15 +198,17 @@ def maximise_directions(
     points, upper = np.empty((n, d)), np.empty(n)
     K = c.X.shape[0]
     at, u, guess, start = workspace(K, c.log_voices.shape[0]), np.empty(K), np.empty(d), np.empty(d)
+    served = 0
     for i in range(n):
         known = -math.inf
         for m in range(i):
             value = dot(A[i], points[m])
             if value > known:
                 known = value
-                start[:] = points[m]
-        first = -1 if near.shape[0] > 0 else 0
-        for k in range(first, len(KAPPAS)):
+                copy(points[m], start)
+        # A guess that served the direction before will serve again; the others are for the first one.
+        first = -1 if near.shape[0] > 0 else (0 if i == 0 else served)
+        for k in range(first, len(KAPPAS) if i == 0 else max(first, served) + 1):
             for j in range(d):
                 guess[j] = near[i, j] if k < 0 else A[i, j] / (KAPPAS[k] * curvatures[j] + spring)
             multiply(c.X, guess, u)
@@ -232,7 +216,8 @@ def maximise_directions(
             value = dot(A[i], guess)
             if value > known:
                 known = value
-                start[:] = guess
+                copy(guess, start)
+                served = max(k, 0)
                 if k < 0 and value > 0.0:
                     break  # better than the maximisers of all earlier directions: no need for guesses
         upper[i] = maximise_direction(c, A[i], start, tolerance, points[i])

@@ -1,18 +1,21 @@
-r"""Several sums of the same terms, averaged in the exponent: the function behind a window mixture.
+r"""Several sums of the same terms, averaged in the exponent: the function behind a mixture of voices.
 
-    Phi(theta) = log sum_k pi_k exp M_k(theta),        M_k(theta) = sum_{b in W_k} [ gain_b + phi_b(x_b'theta) ]
+    Phi(theta) = log sum_k pi_k exp M_k(theta),        M_k(theta) = sum_{g in voice k} [ gain_g + phi_g(x_g'theta) ]
 
-is convex, being a log-sum-exp of convex functions. Two sets of numbers say everything about its derivatives:
+is convex, being a log-sum-exp of convex functions. With the voices r_k = pi_k exp(M_k - Phi), how much each has to say
+here (they add up to one), its derivatives are averages,
 
-    r_k = pi_k exp(M_k - Phi)            voices: how much window k has to say here; they add up to one
-    w_b = sum_{k: b in W_k} r_k          pulls: how much covariate b counts here, in [0, 1]
+    gradient   sum_k r_k J_k                                                          J_k the gradient of M_k
+    Hessian    sum_k r_k H_k  +  sum_k r_k (J_k - gradient)(J_k - gradient)'          H_k the Hessian of M_k
 
-    gradient   sum_b w_b phi_b' x_b
-    Hessian    sum_b w_b phi_b'' x_b x_b'  +  sum_k r_k (J_k - gradient)(J_k - gradient)'
-               with J_k = sum_{b in W_k} phi_b' x_b, the gradient of M_k
+As in :mod:`~likeset._solver.smooth.rays` everything is centred: with u = X (theta - theta_c) only changes are added up.
 
-As in :mod:`~likeset._solver.smooth.rays` everything is centred: with u = X (theta - theta_c) the sums change by
-sum_{b in W_k} [phi_b'(z_b) u_b + D_b(u_b)], D the Bregman remainder, and only changes are ever added up.
+**Rows.** Several groups may have one covariate: those of one row x_b share z_b, and if they share their curve A as
+well, what voice k hears there is  a_kb A(z) - s_kb z.  So curves are evaluated once for each row, with a = 1, and a
+voice has an *entry* for each row it hears: the amount a_kb, and the tilt, its slope at the centre. With D, A' - A'(z),
+A'' of the row the changes of M_k, J_k and H_k are
+
+    sum_b [ tilt_kb u_b + a_kb D_b ],     sum_b [ tilt_kb + a_kb (A' - A'(z))_b ] x_b,     sum_b a_kb A''_b x_b x_b'.
 """
 
 from __future__ import annotations
@@ -24,52 +27,28 @@ import numpy as np
 
 from likeset._solver.smooth.centred import CentredTerms, centred_terms, one_extreme
 from likeset._solver.smooth.rays import MAX_TRIALS, ball_crossing, next_trial
-from likeset._solver.voice_sums import sum_windows
 from likeset._typing import Array, IntArray
-from likeset.compiling import njit
+from likeset.compiling import inner, kernel
 
 SILENT = 1e-17  # voices below this change no sum of doubles
-QUIET = 1e-7  # smaller voices, and covariates with a smaller share, are left out of the Hessian (it only steers steps)
-
-
-@njit(cache=True, error_model="numpy")
-def speak(starts: IntArray, members: IntArray, log_voices: Array, growth: Array, voices: Array, pulls: Array) -> float:
-    """Write r and w after the sums M_k grew by growth[k] from a place with voices exp(log_voices); return Phi's growth.
-
-    ``growth`` may hold +inf (no parameter has such a likelihood): then the growth of Phi is inf.
-    """
-    top = -math.inf
-    for k in range(growth.shape[0]):
-        top = max(top, log_voices[k] + growth[k])
-    pulls[:] = 0.0
-    if not top < math.inf:
-        voices[:] = 0.0
-        return math.inf
-    total = 0.0
-    for k in range(growth.shape[0]):
-        voices[k] = math.exp(log_voices[k] + growth[k] - top)
-        total += voices[k]
-    for k in range(growth.shape[0]):
-        voices[k] /= total
-        if voices[k] > SILENT:
-            for i in range(starts[k], starts[k + 1]):
-                pulls[members[i]] += voices[k]
-    return top + math.log(total)
+QUIET = 1e-7  # smaller voices, and rows with a smaller share, are left out of the Hessian (it only steers steps)
 
 
 class Centred(NamedTuple):
     """Phi around a point theta_c; compiled functions take it as one argument.
 
-    ``terms`` are those around z = X theta_c, ``extreme`` the numbers of :func:`extremes`; ``tilt`` is phi'(z);
-    ``log_voices`` are the log r_k at theta_c. The set is Phi - Phi(theta_c) <= e, |delta|^2 + 2 theta_c'delta <= e2.
+    ``terms`` are those of the rows around z = X theta_c, ``extreme`` the numbers of :func:`extremes`; voice k has the
+    entries starts[k] : starts[k + 1] of ``rows``, ``amounts`` and ``tilts``; ``log_voices`` are the log r_k at theta_c.
+    The set is Phi - Phi(theta_c) <= e, |delta|^2 + 2 theta_c'delta <= e2.
     """
 
     X: Array
     terms: CentredTerms
     extreme: IntArray
-    tilt: Array
     starts: IntArray
-    members: IntArray
+    rows: IntArray
+    amounts: Array
+    tilts: Array
     log_voices: Array
     theta_c: Array
     radius: float
@@ -78,50 +57,88 @@ class Centred(NamedTuple):
 
 
 class Local(NamedTuple):
-    """Workspace for Phi at one point: phi_b'', phi_b', r_k, w_b there (bend, incline, voices, pulls), and scratch."""
+    """Workspace for Phi at one point.
 
-    bend: Array
-    incline: Array
-    voices: Array
-    pulls: Array
+    change, slope, bend    D, A' - A'(z) and A'' of every row
+    voices                 r_k
+    incline, mass          sum_k r_k (tilt + a slope) and sum_k r_k a of every row
+    growth, steepness      of every M_k: its change, and its slope along the ray
+    """
+
     change: Array
-    scratch: Array
+    slope: Array
+    bend: Array
+    voices: Array
+    incline: Array
+    mass: Array
     growth: Array
     steepness: Array
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def workspace(K: int, W: int) -> Local:
     """Room for one point."""
     return Local(
-        np.empty(K), np.empty(K), np.empty(W), np.empty(K), np.empty(K), np.empty(K), np.empty(W), np.empty(W)
+        np.empty(K), np.empty(K), np.empty(K), np.empty(W), np.empty(K), np.empty(K), np.empty(W), np.empty(W)
     )  # fmt: skip
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
+def speak(log_voices: Array, growth: Array, voices: Array) -> float:
+    """Write r after the sums M_k grew by growth[k] from a place with voices exp(log_voices); return Phi's growth.
+
+    ``growth`` may hold +inf (no parameter has such a likelihood): then the growth of Phi is inf.
+    """
+    top = -math.inf
+    for k in range(growth.shape[0]):
+        top = max(top, log_voices[k] + growth[k])
+    if not top < math.inf:
+        for k in range(voices.shape[0]):
+            voices[k] = 0.0
+        return math.inf
+    total = 0.0
+    for k in range(growth.shape[0]):
+        voices[k] = math.exp(log_voices[k] + growth[k] - top)
+        total += voices[k]
+    for k in range(growth.shape[0]):
+        voices[k] /= total
+    return top + math.log(total)
+
+
+@inner()
 def rise_along(c: Centred, u: Array, t: float, at: Local) -> tuple[float, float, float]:
     """Phi(theta_c + t delta) - Phi(theta_c) with its first two derivatives in t, for u = X delta; fills ``at``."""
-    centred_terms(c.terms, u, t, at.change, at.incline, at.bend)
+    centred_terms(c.terms, u, t, at.change, at.slope, at.bend)
     for b in c.extreme:
-        at.change[b], at.incline[b], at.bend[b] = one_extreme(c.terms, b, t * u[b])
+        at.change[b], at.slope[b], at.bend[b] = one_extreme(c.terms, b, t * u[b])
+    for k in range(c.log_voices.shape[0]):
+        growth, steepness = 0.0, 0.0
+        for i in range(c.starts[k], c.starts[k + 1]):
+            b = c.rows[i]
+            growth += c.amounts[i] * at.change[b] + c.tilts[i] * (t * u[b])
+            steepness += (c.amounts[i] * at.slope[b] + c.tilts[i]) * u[b]
+        at.growth[k], at.steepness[k] = growth, steepness
+    rise = speak(c.log_voices, at.growth, at.voices)
     for b in range(u.shape[0]):
-        at.change[b] += c.tilt[b] * t * u[b]
-        at.incline[b] += c.tilt[b]
-        at.scratch[b] = at.incline[b] * u[b]
-    sum_windows(c.starts, c.members, at.change, at.growth)
-    sum_windows(c.starts, c.members, at.scratch, at.steepness)
-    rise = speak(c.starts, c.members, c.log_voices, at.growth, at.voices, at.pulls)
+        at.incline[b], at.mass[b] = 0.0, 0.0
     first, second = 0.0, 0.0
     for k in range(at.voices.shape[0]):
-        first += at.voices[k] * at.steepness[k]
+        r = at.voices[k]
+        if r > SILENT:
+            first += r * at.steepness[k]
+            for i in range(c.starts[k], c.starts[k + 1]):
+                b = c.rows[i]
+                at.mass[b] += r * c.amounts[i]
+                at.incline[b] += r * (c.tilts[i] + c.amounts[i] * at.slope[b])
     for k in range(at.voices.shape[0]):
-        second += at.voices[k] * (at.steepness[k] - first) ** 2
+        if at.voices[k] > SILENT:
+            second += at.voices[k] * (at.steepness[k] - first) ** 2
     for b in range(u.shape[0]):
-        second += at.pulls[b] * at.bend[b] * u[b] * u[b]
+        second += at.mass[b] * at.bend[b] * u[b] * u[b]
     return rise, first, second
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def stretch(c: Centred, delta: Array, u: Array, accuracy: float, at: Local) -> float:
     """Scale delta and u = X delta, in place, onto the boundary of the set; return the rise of Phi there.
 
@@ -157,41 +174,43 @@ def stretch(c: Centred, delta: Array, u: Array, accuracy: float, at: Local) -> f
     return rise
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def gradient_of(c: Centred, at: Local, g: Array) -> None:
     """Write the gradient of Phi."""
-    g[:] = 0.0
+    for j in range(g.shape[0]):
+        g[j] = 0.0
     for b in range(c.X.shape[0]):
-        pull = at.pulls[b] * at.incline[b]
-        if pull != 0.0:
+        incline = at.incline[b]
+        if incline != 0.0:
             for j in range(g.shape[0]):
-                g[j] += pull * c.X[b, j]
+                g[j] += incline * c.X[b, j]
 
 
-@njit(cache=True, error_model="numpy")
-def hessian_factor(X: Array, starts: IntArray, members: IntArray, at: Local, g: Array) -> Array:
-    """S with S'S the Hessian of Phi: rows sqrt(w_b phi_b'') x_b and sqrt(r_k) (J_k - g), but for silent ones."""
-    K, d = X.shape
+@inner()
+def hessian_factor(c: Centred, at: Local, g: Array) -> Array:
+    """S with S'S the Hessian of Phi: rows sqrt(mass_b A''_b) x_b and sqrt(r_k) (J_k - g), but for silent ones."""
+    K, d = c.X.shape
     W = at.voices.shape[0]
     S = np.empty((K + W, d))
     rows, heaviest = 0, 0.0
     for b in range(K):
-        heaviest = max(heaviest, at.pulls[b] * at.bend[b])
+        heaviest = max(heaviest, at.mass[b] * at.bend[b])
     for b in range(K):
-        weight = at.pulls[b] * at.bend[b]
+        weight = at.mass[b] * at.bend[b]
         if weight > QUIET * heaviest:
             root = math.sqrt(weight)
             for j in range(d):
-                S[rows, j] = root * X[b, j]
+                S[rows, j] = root * c.X[b, j]
             rows += 1
     for k in range(W):
         if at.voices[k] > QUIET:
             for j in range(d):
                 S[rows, j] = -g[j]
-            for i in range(starts[k], starts[k + 1]):
-                b = members[i]
+            for i in range(c.starts[k], c.starts[k + 1]):
+                b = c.rows[i]
+                incline = c.tilts[i] + c.amounts[i] * at.slope[b]
                 for j in range(d):
-                    S[rows, j] += at.incline[b] * X[b, j]
+                    S[rows, j] += incline * c.X[b, j]
             root = math.sqrt(at.voices[k])
             for j in range(d):
                 S[rows, j] *= root

@@ -24,14 +24,14 @@ import numpy as np
 from likeset._solver.problem import CallableTerms
 from likeset._solver.smooth.centred import CentredTerms, centred_terms, extremes, one_extreme
 from likeset._typing import Array
-from likeset.compiling import njit
+from likeset.compiling import REORDER, inner, kernel
 
 MAX_TRIALS = 80
 # The accepted point lies in a sliver just inside the likelihood boundary: -2 SLIVER e <= psi <= 0.
 SLIVER = 1e-10
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@inner(fastmath=REORDER)
 def directional(D: Array, slope: Array, weight: Array, u: Array) -> tuple[float, float, float]:
     """(sum_k D_k, sum_k slope_k u_k, sum_k weight_k u_k^2)."""
     total, first, second = 0.0, 0.0, 0.0
@@ -42,7 +42,7 @@ def directional(D: Array, slope: Array, weight: Array, u: Array) -> tuple[float,
     return total, first, second
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def ball_crossing(square: float, inner: float, e2: float) -> float:
     """The largest t with t^2 |y|^2 + 2 t theta_c'y <= e2, given square = |y|^2 and inner = theta_c'y."""
     if square == 0.0:
@@ -51,7 +51,7 @@ def ball_crossing(square: float, inner: float, e2: float) -> float:
     return e2 / (inner + root) if inner > 0.0 else (root - inner) / square
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def next_trial(t: float, psi: float, first: float, second: float, low: float, high: float, open_end: bool) -> float:
     """Root of the second-order model of psi around t, kept inside the bracket (low, high).
 
@@ -68,7 +68,7 @@ def next_trial(t: float, psi: float, first: float, second: float, low: float, hi
     return 0.5 * (low + high)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def project_rays(
     Y: Array,
     U: Array,

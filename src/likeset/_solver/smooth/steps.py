@@ -26,16 +26,17 @@ import math
 import numpy as np
 
 from likeset._solver.linalg.lanes import LANES, BoolArray, backward_lanes, dot_lanes, factor_lanes, forward_lanes
+from likeset._solver.linalg.matrix import dot
 from likeset._solver.smooth.centred import CentredTerms, centred_terms
 from likeset._solver.smooth.rays import directional
 from likeset._typing import Array
-from likeset.compiling import njit
+from likeset.compiling import inner, kernel
 
 CORRECTIONS = 3
 FOLLOWED = 1e-12  # slacks that move by a smaller share of e and e2 are settled
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def active_multipliers(
     ga: float, gg: float, gb: float, ba: float, bb: float, slack_g: float, slack_b: float
 ) -> tuple[float, float]:
@@ -62,7 +63,7 @@ def active_multipliers(
     return max(0.0, alpha), max(0.0, beta)
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def linearised_steps(
     A: Array,
     G: Array,
@@ -88,33 +89,44 @@ def linearised_steps(
     leading = d - rest.shape[1]
     steps, solved, products = np.empty((n, d)), np.empty((2, n, d)), np.empty((n, 7))
     follows = np.zeros(n, dtype=np.bool_)
+    lanes = min(n, LANES)
+    M, y, inner_products = np.empty((hessians.shape[0], lanes)), np.empty((3, d, lanes)), np.empty((6, lanes))
+    pivots = np.empty((d - leading, lanes))  # of the diagonal part, reciprocals of square roots
+    failed = np.empty(lanes, dtype=np.bool_)
     for first in range(0, n, LANES):
-        last = min(first + LANES, n)
-        lanes = last - first
-        M = np.empty((hessians.shape[0], lanes))
-        failed = factor_shifted(M, hessians[:, first:last], lam[first:last], mu[first:last], leading)
-        ya, yg, yb = np.empty((d, lanes)), np.empty((d, lanes)), np.empty((d, lanes))
-        pivots = np.empty((d - leading, lanes))  # of the diagonal part, square roots
+        if n - first < lanes:
+            lanes = n - first
+            M, y, inner_products = np.empty((hessians.shape[0], lanes)), np.empty((3, d, lanes)), np.empty((6, lanes))
+            pivots = np.empty((d - leading, lanes))
+        factor_shifted(M, hessians, lam, mu, first, leading, failed)
+        ya, yg, yb = y[0], y[1], y[2]  # a, g and theta, then U'^-1 of them
+        ga, gg, gb = inner_products[0], inner_products[1], inner_products[2]
+        ba, bb, square = inner_products[3], inner_products[4], inner_products[5]
         for m in range(lanes):
             i = first + m
             for j in range(d):
                 ya[j, m], yg[j, m], yb[j, m] = A[i, j], G[i, j], B[i, j]
             for j in range(d - leading):
-                pivots[j, m] = math.sqrt(lam[i] * rest[i, j] + mu[i])
-        for y in (ya, yg, yb):
-            forward_lanes(M, y[:leading])
-            y[leading:] /= pivots
-        ga, gg, gb = dot_lanes(yg, ya), dot_lanes(yg, yg), dot_lanes(yg, yb)
-        ba, bb = dot_lanes(yb, ya), dot_lanes(yb, yb)
+                pivots[j, m] = 1.0 / math.sqrt(lam[i] * rest[i, j] + mu[i])
+        for v in range(3):
+            forward_lanes(M, leading, y[v])
+            scale_rest(pivots, leading, y[v])
+        dot_lanes(yg, ya, ga)
+        dot_lanes(yg, yg, gg)
+        dot_lanes(yg, yb, gb)
+        dot_lanes(yb, ya, ba)
+        dot_lanes(yb, yb, bb)
         for m in range(lanes):
-            alpha, beta = active_multipliers(ga[m], gg[m], gb[m], ba[m], bb[m], slack_g[first + m], slack_b[first + m])
-            products[first + m, :5] = ga[m], gg[m], gb[m], ba[m], bb[m]
-            products[first + m, 5:] = alpha, beta
+            i = first + m
+            alpha, beta = active_multipliers(ga[m], gg[m], gb[m], ba[m], bb[m], slack_g[i], slack_b[i])
+            for v in range(5):
+                products[i, v] = inner_products[v, m]
+            products[i, 5], products[i, 6] = alpha, beta
             for j in range(d):
                 ya[j, m] -= alpha * yg[j, m] + beta * yb[j, m]
-        backward_lanes(M, ya[:leading])
-        ya[leading:] /= pivots
-        square = dot_lanes(ya, ya)
+        backward_lanes(M, leading, ya)
+        scale_rest(pivots, leading, ya)
+        dot_lanes(ya, ya, square)
         any_follows = False
         for m in range(lanes):
             i = first + m
@@ -124,61 +136,58 @@ def linearised_steps(
             follows[i] = on_ball and not failed[m]
             any_follows |= follows[i]
         if any_follows:
-            for v, y in enumerate((yg, yb)):
-                backward_lanes(M, y[:leading])
-                y[leading:] /= pivots
+            for v in range(1, 3):
+                backward_lanes(M, leading, y[v])
+                scale_rest(pivots, leading, y[v])
                 for m in range(lanes):
                     for j in range(d):
-                        solved[v, first + m, j] = y[j, m]
+                        solved[v - 1, first + m, j] = y[v, j, m]
     return steps, solved, products, follows
 
 
-@njit(cache=True, error_model="numpy")
-def factor_shifted(M: Array, hessians: Array, lam: Array, mu: Array, d: int) -> BoolArray:
-    """Write the factors of lam H + mu I to M, with more on the diagonal where need be; True where that failed."""
+@inner(fastmath={"contract"})
+def scale_rest(pivots: Array, leading: int, x: Array) -> None:
+    """Multiply the rows of x beyond the leading ones by those of ``pivots``."""
+    for j in range(pivots.shape[0]):
+        for m in range(pivots.shape[1]):
+            x[leading + j, m] *= pivots[j, m]
+
+
+@inner()
+def factor_shifted(M: Array, hessians: Array, lam: Array, mu: Array, first: int, d: int, failed: BoolArray) -> None:
+    """Write the factors of lam H + mu I to M, with more on the diagonal where need be; ``failed`` where that failed.
+
+    Lane m of M belongs to column first + m of the Hessians.
+    """
     lanes = M.shape[1]
-    extra, failed = np.zeros(lanes), np.zeros(lanes, dtype=np.bool_)
+    extra, largest = np.zeros(lanes), np.empty(lanes)
     for _ in range(12):
-        fill_lanes(M, hessians, lam, mu, extra, d)
-        failed[:] = False
-        if factor_lanes(M, d, failed):
+        # M = lam H + mu I, plus extra times its own diagonal and a little against rounding
+        for position in range(M.shape[0]):
+            for m in range(lanes):
+                M[position, m] = lam[first + m] * hessians[position, first + m]
+        for m in range(lanes):
+            largest[m] = 0.0
+            failed[m] = False
+        row = 0
+        for j in range(d):
+            for m in range(lanes):
+                M[row, m] += mu[first + m]
+                largest[m] = max(largest[m], M[row, m])
+            row += d - j
+        row = 0
+        for j in range(d):
+            for m in range(lanes):
+                M[row, m] += extra[m] * M[row, m] + 1e-16 * largest[m] + 1e-300
+            row += d - j
+        if factor_lanes(M, d, 0.0, failed):
             break
         for m in range(lanes):
             if failed[m]:
                 extra[m] = max(1e-14, 100.0 * extra[m])
-    return failed
 
 
-@njit(cache=True, error_model="numpy")
-def fill_lanes(M: Array, hessians: Array, lam: Array, mu: Array, extra: Array, d: int) -> None:
-    """M = lam H + mu I, plus extra times its own diagonal and a little against rounding."""
-    lanes = M.shape[1]
-    for position in range(M.shape[0]):
-        for m in range(lanes):
-            M[position, m] = lam[m] * hessians[position, m]
-    largest, row = np.zeros(lanes), 0
-    for j in range(d):
-        for m in range(lanes):
-            M[row, m] += mu[m]
-            largest[m] = max(largest[m], M[row, m])
-        row += d - j
-    row = 0
-    for j in range(d):
-        for m in range(lanes):
-            M[row, m] += extra[m] * M[row, m] + 1e-16 * largest[m] + 1e-300
-        row += d - j
-
-
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def inner(x: Array, y: Array) -> float:
-    """x'y."""
-    total = 0.0
-    for j in range(x.shape[0]):
-        total += x[j] * y[j]
-    return total
-
-
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def follow_boundaries(
     steps: Array,
     solved: Array,
@@ -203,18 +212,21 @@ def follow_boundaries(
     d, K = steps.shape[1], U.shape[1]
     u, gu, bu = np.empty(K), np.empty(K), np.empty(K)
     D, slope, weight = np.empty(K), np.empty(K), np.empty(K)
-    for i in np.flatnonzero(follows):
+    for i in range(follows.shape[0]):
+        if not follows[i]:
+            continue
         p, g_solved, b_solved = steps[i], solved[0, i], solved[1, i]
-        ga, gg, gb, ba, bb, alpha, beta = products[i]
+        ga, gg, gb, ba, bb = products[i, 0], products[i, 1], products[i, 2], products[i, 3], products[i, 4]
+        alpha, beta = products[i, 5], products[i, 6]
         room_g, room_b = slack_g[i], slack_b[i]
-        linear = inner(g_c, Y[i])
+        linear = dot(g_c, Y[i])
         for k in range(K):
-            u[k] = U[i, k] + inner(X[k], p)
-            gu[k], bu[k] = inner(X[k], g_solved), inner(X[k], b_solved)
+            u[k] = U[i, k] + dot(X[k], p)
+            gu[k], bu[k] = dot(X[k], g_solved), dot(X[k], b_solved)
         for _ in range(CORRECTIONS):
             centred_terms(terms, u, 1.0, D, slope, weight)
-            rise = linear + inner(g_turned, p) + directional(D, slope, weight, u)[0]
-            new_g, new_b = e - rise + ga - alpha * gg - beta * gb, slack_b[i] - 0.5 * inner(p, p)
+            rise = linear + dot(g_turned, p) + directional(D, slope, weight, u)[0]
+            new_g, new_b = e - rise + ga - alpha * gg - beta * gb, slack_b[i] - 0.5 * dot(p, p)
             moved = max(abs(new_g - room_g) / e, 2.0 * abs(new_b - room_b) / e2)
             if not moved < math.inf or moved < FOLLOWED:
                 break
