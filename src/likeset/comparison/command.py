@@ -78,7 +78,8 @@ def function_problem(family: Family, bound: float) -> Problem:
 
     grid = np.linspace(0, 1.2, 64)
     payoff = -(1.4 - 3 * grid) * np.sin(18 * grid)
-    values = -payoff if isinstance(family, Weibull) else payoff  # a large payoff is a long life, a low hazard
+    falls = float(family.mean(np.array(1.0))) < float(family.mean(np.array(-1.0)))
+    values = -payoff if falls else payoff  # a large payoff is a large outcome: a long life, a low hazard
     return Problem(RKHS(RBF(0.06), bound, domain=grid), lambda rng: values, grid[:, None])
 
 

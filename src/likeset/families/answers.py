@@ -11,6 +11,7 @@ r"""What a family may say for itself beyond :class:`~likeset.families.base.Famil
     do window mixtures have a fast kernel?       ``fast_windows``          no
     does it hold for z as far as here, for y?    ``check_reach``, ``check_outcome``     nobody looks
     where do its densities vary, for given z?    ``breakpoints``           some of its ``outcomes``
+    is a function of y unbiased for z?           ``unbiased_response``     none is known
 
 Everything here is optional: the generic answers are right for any family, the others are faster or sharper.
 """
@@ -26,6 +27,7 @@ from likeset.families.base import Family
 from likeset.families.beliefs import GenericPosterior, Posterior
 from likeset.families.penalised import DirectFit, Fit
 from likeset.families.predictive import Predictive, QuadraturePredictive
+from likeset.families.responses import Response
 from likeset.families.sums import PairSums, Sums
 
 _BREAKPOINTS = 24  # per law
@@ -97,6 +99,15 @@ class KnowsBreakpoints(Protocol):
         ...
 
 
+@runtime_checkable
+class Responds(Protocol):
+    """A family in which some function of y is z plus centred noise."""
+
+    def unbiased_response(self) -> Response:
+        """That function, and what is known of the noise."""
+        ...
+
+
 def merged_sums(family: Family) -> Sums:
     """Empty sums for fits."""
     return family.merged_sums() if isinstance(family, Merges) else PairSums(family)
@@ -152,6 +163,11 @@ def canonical_scale(family: Family) -> float | None:
 def fast_windows(family: Family) -> bool:
     """Whether window mixtures of this family are solved by a kernel of their own."""
     return bool(getattr(family, "fast_windows", False))
+
+
+def response(family: Family) -> Response | None:
+    """The unbiased response of a family; None where there is none (counts: their mean is not linear in z)."""
+    return family.unbiased_response() if isinstance(family, Responds) else None
 
 
 def breakpoints(family: Family, z: float) -> Array:

@@ -22,6 +22,7 @@ from likeset.families.base import (
 from likeset.families.beliefs import ExactPosterior
 from likeset.families.curve_family import CurveFamily
 from likeset.families.predictive import GaussianPredictive
+from likeset.families.responses import Response
 
 
 class Gaussian(CurveFamily):
@@ -94,6 +95,10 @@ class Gaussian(CurveFamily):
     def predictive(self, mean: Array, sd: Array, reach: float) -> GaussianPredictive:
         """Exact predictive densities, N(m_j, s_j^2 + sigma^2)."""
         return GaussianPredictive(self.sigma, mean, sd)
+
+    def unbiased_response(self) -> Response:
+        """y itself."""
+        return Response(float, self.sigma, self.sigma, None)
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
         """z + sigma * noise."""

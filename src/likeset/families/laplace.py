@@ -18,6 +18,7 @@ from likeset.families.base import (
     source_of_noise,
 )
 from likeset.families.predictive import LaplacePredictive
+from likeset.families.responses import Response
 from likeset.families.sums import PointSums
 from likeset.families.variational import VariationalPosterior
 
@@ -70,6 +71,11 @@ class Laplace:
     def predictive(self, mean: Array, sd: Array, reach: float) -> LaplacePredictive:
         """Exact predictive densities of Gaussian beliefs."""
         return LaplacePredictive(self.scale, mean, sd)
+
+    def unbiased_response(self) -> Response:
+        """y itself."""
+        b = self.scale
+        return Response(float, np.sqrt(2.0) * b, None, (2.0 * b, np.sqrt(2.0) * b))
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
         """z + Laplace noise."""

@@ -29,6 +29,7 @@ from likeset.families.base import (
     source_of_noise,
 )
 from likeset.families.curve_family import CurveFamily
+from likeset.families.responses import Response
 
 EULER = 0.5772156649015329
 
@@ -93,6 +94,18 @@ class _Survival(CurveFamily):
         bound = largest_predictor(bound)
         with np.errstate(over="ignore"):
             return float(np.exp(-bound)), float(np.exp(bound))
+
+    def unbiased_response(self) -> Response:
+        """-(p log t + g), g Euler's constant."""
+
+        def of(y: Array) -> float:
+            return -(self.shape * self._log_time(y) + EULER)
+
+        return Response(of, float(np.pi / np.sqrt(6.0)), None, (1.507, 2.0))
+
+    def _log_time(self, y: Array) -> float:
+        """log t of one observation."""
+        return float(np.log(y[0]))
 
     def _log_times(self, z: Array, rng: np.random.Generator) -> Array:
         # t^p e^z is standard exponential.
@@ -178,6 +191,9 @@ class LogWeibull(_Survival):
 
     def _allows(self, *y: float) -> bool:
         return abs(y[0]) * self.shape <= 700 and y[1] in (0.0, 1.0)
+
+    def _log_time(self, y: Array) -> float:
+        return float(y[0])
 
     def statistics(self, y: Array) -> tuple[Array, Array, Array]:
         """a = e^(pY), s = event, c = event (log p + p Y)."""
