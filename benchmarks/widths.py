@@ -37,6 +37,11 @@ class Case:
     dim: int
     functions: bool = False
 
+    @property
+    def classes(self) -> ls.Patience:
+        """What gives every observation its class: with the ratio of the sets that will be made of them."""
+        return ls.Patience(ratio=4.0 if self.functions else 2.0)
+
     def problem(self, rng: np.random.Generator) -> tuple[Any, Array, Array, Array]:
         """Space, arms, z of the truth at the arms, and what is asked."""
         if not self.functions:
@@ -90,7 +95,7 @@ def with_voices(seq: ls.ConfidenceSequence, voices: Voices | None) -> ls.Likelih
 
 def candidates(case: Case, space: Any, arms: Array) -> dict[str, Voices | None]:
     """Voices of ours, announced arms or not."""
-    patience = ls.Patience()
+    patience = case.classes
     found: dict[str, Voices | None] = {
         "joint": None,
         "patience": patience,
@@ -101,8 +106,8 @@ def candidates(case: Case, space: Any, arms: Array) -> dict[str, Voices | None]:
     if case.functions:
         windows = ls.Windows.covering(space)
         found["windows"] = windows
-        found["within"] = ls.Patience(3, tail=0.0).within(windows)
-        found["within + joint"] = ls.Patience(1, tail=0.0).beside(ls.Patience(3, tail=0.0).within(windows), 0.2)
+        found["within"] = ls.Patience(3, 4.0, 0.0).within(windows)
+        found["within + joint"] = ls.Patience(1, 4.0, 0.0).beside(ls.Patience(3, 4.0, 0.0).within(windows), 0.2)
     else:
         windows = ls.Windows.covering(space, arms, correlation=0.4)
         found["windows"] = ls.Windows.covering(space, arms, correlation=0.4, joint_share=0.5)
@@ -145,7 +150,7 @@ def measured(case: Case, sizes: tuple[int, ...], design: str, seed: int, with_ri
     rng = np.random.default_rng([FIRST_SEED, seed])
     space, arms, z, asked = case.problem(rng)
     X, Y = rows_of(case, space, arms, z, sizes[-1], design, rng)
-    seq = ls.ConfidenceSequence(case.family, space, ALPHA, voices=ls.Patience())
+    seq = ls.ConfidenceSequence(case.family, space, ALPHA, voices=case.classes)
     others = rivals(case, space) if with_rivals else {}
     running = {name: make() for name, make in others.items()}
     voices = candidates(case, space, arms)

@@ -63,7 +63,7 @@ def automatic_voices(
         return None
     if purpose == "optimism":
         return Windows.covering(space, arms)
-    return Patience(voices=3).within(Windows.covering(space, arms, correlation=0.6))
+    return Patience(voices=3, ratio=4.0).within(Windows.covering(space, arms, correlation=0.6))
 
 
 def _around(family: Family, space: Linear, arms: Array | None) -> Windows | None:

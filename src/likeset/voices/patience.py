@@ -30,7 +30,7 @@ from likeset.errors import InvalidArgumentError
 from likeset.spaces.base import Space
 from likeset.voices.base import Membership, Voices
 
-MOST = 24  # voices: with a ratio of 4 the last one waits for a variance of 1e-13
+MOST = 24  # voices: with a ratio of 2 the last one waits for a variance of 1e-7, reached after some 1e7 observations
 
 
 class Patience(Voices):
@@ -53,7 +53,7 @@ class Patience(Voices):
     True
     """
 
-    def __init__(self, voices: int = 5, ratio: float = 4.0, tail: float = 0.1) -> None:
+    def __init__(self, voices: int = 8, ratio: float = 2.0, tail: float = 0.1) -> None:
         self.voices = positive_integer("voices", voices, MOST, "more are never needed")
         self.ratio: float = real_number("ratio", ratio)
         if not 1.0 < self.ratio <= 1e6:
@@ -88,7 +88,7 @@ class Patience(Voices):
     def label(self, spread: float) -> int:
         """How many thresholds c_1 > c_2 > ... the variance has passed.
 
-        >>> [Patience().label(r) for r in (5.0, 1.0, 0.3, 0.25, 0.0)]
+        >>> [Patience(ratio=4.0).label(r) for r in (5.0, 1.0, 0.3, 0.25, 0.0)]
         [0, 1, 1, 2, 23]
         """
         if not spread <= 1.0:
@@ -114,7 +114,7 @@ class Beside(Voices):
 
     >>> from likeset import Patience, Windows
     >>> Patience().beside(Windows([[1.0, 0.0], [0.0, 1.0]]))
-    Beside(Patience(voices=5, ratio=4, tail=0.1), Windows(2 centres, correlation=0.3), share=0.5)
+    Beside(Patience(voices=8, ratio=2, tail=0.1), Windows(2 centres, correlation=0.3), share=0.5)
     """
 
     def __init__(self, first: Voices, second: Voices, share: float = 0.5) -> None:
@@ -155,7 +155,7 @@ class Within(Voices):
     """Every voice of one kind crossed with every voice of another: both must hear an observation.
 
     >>> from likeset import Patience, Windows
-    >>> Patience(voices=3, tail=0.0).within(Windows([[1.0, 0.0], [0.0, 1.0]]))
+    >>> Patience(voices=3, ratio=4.0, tail=0.0).within(Windows([[1.0, 0.0], [0.0, 1.0]]))
     Within(Patience(voices=3, ratio=4, tail=0), Windows(2 centres, correlation=0.3))
     """
 
