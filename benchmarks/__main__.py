@@ -24,6 +24,7 @@ from benchmarks import (
     product,
     rkhs,
     start,
+    stops,
     support,
     updates,
     variants,
@@ -48,6 +49,7 @@ STUDIES = {
     "companion": companion.run,
     "linear": linear.run,
     "widths": widths.run,
+    "stops": stops.run,
 }  # what else was tried: only when asked for
 
 
