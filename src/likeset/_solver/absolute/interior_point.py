@@ -131,22 +131,22 @@ def outer_bound(
 
 
 @inner(fastmath=SUMS)
-def judge_minimum(problem: Problem, at: Iterate, stop: Stop, found: Found, residual: Array, v: Array) -> bool:
+def judge_minimum(problem: Problem, at: Iterate, m: int, stop: Stop, found: Found, residual: Array, v: Array) -> bool:
     """Whether the minimum of F + ridge |theta|^2 is found; centre and slope of the problem are 0. The bound:
 
     F(theta) + ridge |theta|^2 >= u'y - max over the ball of  v'theta - ridge |theta|^2,   v = sum_i u_i x_i.
     """
-    d, n, ridge, dual = at.delta.shape[0], problem.weights.size, problem.ridge, at.parts[DUAL, 0]
-    residuals(problem, at.delta, 0, residual)
+    d, n, ridge, dual = at.delta.shape[0], problem.weights.size, problem.ridge, at.parts[DUAL, m]
+    residuals(problem, at.delta, m, residual)
     value = 0.0
     for i in range(n):
         value += problem.weights[i] * abs(residual[i])
     for j in range(d):
-        value += ridge * at.delta[j, 0] ** 2
+        value += ridge * at.delta[j, m] ** 2
     if value < found.values[0]:
         found.values[0] = value
         for j in range(d):
-            found.steps[0, j] = at.delta[j, 0]
+            found.steps[0, j] = at.delta[j, m]
     pull_of(problem, dual, v)
     size = np.sqrt(dot(v, v))
     reach = min(problem.radius, 0.5 * size / ridge)  # |theta| at the maximum above
@@ -242,7 +242,7 @@ def follow(problem: Problem, A: Array, starts: Array, lam: Array, mu: Array, sto
             if problem.level_is_free:
                 finished = judge_maximum(problem, A[i], at, m, gap[m], misfit[m], last, stop, found, i, mismatch)
             else:
-                finished = judge_minimum(problem, at, stop, found, residual, mismatch) or last
+                finished = judge_minimum(problem, at, m, stop, found, residual, mismatch) or last
             if finished:
                 index[m] = -1
                 n_finished += 1

@@ -141,15 +141,30 @@ def move(at: Iterate, step: Iterate, length: Array) -> None:
 
 
 @inner()
-def copy_lane(source: Iterate, i: int, out: Iterate, m: int, keep: bool) -> None:
-    """Copy lane i of an iterate to lane m of another, or set it to zero (it may hold NaN, which 0 times does not)."""
+def copy_lane(source: Iterate, i: int, out: Iterate, m: int) -> None:
+    """Copy lane i of an iterate to lane m of another."""
     for side in range(2):
         for k in range(out.parts.shape[2]):
-            out.parts[side, m, k] = source.parts[side, i, k] if keep else 0.0
+            out.parts[side, m, k] = source.parts[side, i, k]
         for k in range(out.levels.shape[2]):
-            out.levels[side, m, k] = source.levels[side, i, k] if keep else 0.0
+            out.levels[side, m, k] = source.levels[side, i, k]
         for j in range(out.cone.shape[1]):
-            out.cone[side, j, m] = source.cone[side, j, i] if keep else 0.0
+            out.cone[side, j, m] = source.cone[side, j, i]
     for j in range(out.delta.shape[0]):
-        out.delta[j, m] = source.delta[j, i] if keep else 0.0
-    out.height[m] = source.height[i] if keep else 0.0
+        out.delta[j, m] = source.delta[j, i]
+    out.height[m] = source.height[i]
+
+
+@inner()
+def clear_lane(step: Iterate, m: int) -> None:
+    """Set a direction to zero in one lane (it may hold NaN, which no multiple of 0 removes)."""
+    for side in range(2):
+        for k in range(step.parts.shape[2]):
+            step.parts[side, m, k] = 0.0
+        for k in range(step.levels.shape[2]):
+            step.levels[side, m, k] = 0.0
+        for j in range(step.cone.shape[1]):
+            step.cone[side, j, m] = 0.0
+    for j in range(step.delta.shape[0]):
+        step.delta[j, m] = 0.0
+    step.height[m] = 0.0

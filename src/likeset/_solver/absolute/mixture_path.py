@@ -106,8 +106,9 @@ def start_support(
     """
     d, lanes = A.shape
     target, length = np.empty(lanes), np.empty(lanes)
+    lane = np.int64(0)  # the only one of the centre; no literal, see below
     for m in range(lanes):
-        copy_lane(centre, 0, out, m, True)
+        copy_lane(centre, lane, out, m)
         target[m] = mu
         for j in range(d):
             shared.vectors[GRADIENT, j, m] = A[j, m]
@@ -128,7 +129,7 @@ def start_support(
 
 @inner(fastmath=SUMS)
 def judge_minimum(
-    problem: Problem, at: Iterate, gap: float, stop: Stop, found: Found, point: Array, g: Array
+    problem: Problem, at: Iterate, m: int, gap: float, stop: Stop, found: Found, point: Array, g: Array
 ) -> tuple[bool, float]:
     """Whether the path of the minimum may be left, and the products to aim at otherwise.
 
@@ -136,13 +137,13 @@ def judge_minimum(
     or where the lower bound shows that the set is empty.
     """
     for j in range(point.size):
-        point[j] = at.delta[j, 0]
+        point[j] = at.delta[j, m]
     value = phi(problem, point)
     if value < found.values[0]:
         found.values[0] = value
         for j in range(point.size):
             found.points[0, j] = point[j]
-    f = half_space(problem, at, 0, g)
+    f = half_space(problem, at, m, g)
     lower = f - problem.radius * np.sqrt(dot(g, g)) - dot(g, problem.centre)
     found.bounds[0] = max(found.bounds[0], lower)
     decided = found.bounds[0] > stop.level + stop.rounding or found.values[0] - found.bounds[0] <= stop.rounding
@@ -186,12 +187,13 @@ def follow(problem: Problem, A: Array, centre: Iterate, stop: Stop, found: Found
     directions, ready_directions = np.zeros((d, lanes)), np.zeros((d, lanes))
     none, gap, length, g, point = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), np.empty(d), np.empty(d)
     index, count = np.zeros(lanes, dtype=np.int64), np.zeros(lanes, dtype=np.int64)
+    lane = np.int64(0)  # the only one of the centre; functions would be compiled once more for a literal 0
     if problem.minimising:
         start_minimum(problem, at, stop.level)
     else:
         for m in range(lanes):
             index[m] = -1  # the direction each lane works on
-            copy_lane(centre, 0, at, m, True)
+            copy_lane(centre, lane, at, m)
         factorise(problem, directions, at, shared)
         gap_after(at, step, none, gap)
     mu, least_target = gap[0] / degree(problem), 0.0
@@ -204,14 +206,14 @@ def follow(problem: Problem, A: Array, centre: Iterate, stop: Stop, found: Found
                         for j in range(d):
                             ready_directions[j, i] = A[min(upcoming + i, n_paths - 1), j]
                     start_support(problem, ready_directions, centre, ready, step, shared, mu)
-                copy_lane(ready, upcoming % lanes, at, m, True)
+                copy_lane(ready, upcoming % lanes, at, m)
                 for j in range(d):
                     directions[j, m] = A[upcoming, j]
                 index[m], count[m] = upcoming, 0
                 upcoming += 1
         gap_after(at, step, none, gap)
         if problem.minimising:
-            good, least_target = judge_minimum(problem, at, gap[0], stop, found, point, g)
+            good, least_target = judge_minimum(problem, at, lane, gap[0], stop, found, point, g)
             if good or count[0] >= MAX_ITERATIONS:
                 break
         advance(problem, directions, at, work, step, gap, least_target, length)
@@ -237,7 +239,7 @@ def follow(problem: Problem, A: Array, centre: Iterate, stop: Stop, found: Found
                     n_finished += 1
     if problem.minimising:
         found.iterations[0] = count[0]
-        copy_lane(at, 0, centre, 0, True)
+        copy_lane(at, lane, centre, lane)
 
 
 def find_centre(problem: Problem, level: float, rounding: float) -> tuple[Iterate, Array, float, float]:

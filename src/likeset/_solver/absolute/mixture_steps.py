@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likeset._solver.absolute.iterate import Iterate, copy_lane, gap_after, longest_step, move
+from likeset._solver.absolute.iterate import Iterate, clear_lane, gap_after, longest_step, move
 from likeset._solver.absolute.mixture_data import Problem, Workspace, ball_weight
 from likeset._solver.absolute.mixture_system import factorise, newton_step
 from likeset._solver.linalg.matrix import SUMS
@@ -55,5 +55,5 @@ def advance(
         length[m] = min(STEP_FRACTION * length[m], 1.0)
         if not length[m] > SHORTEST_STEP or not np.isfinite(step.delta[0, m]):
             length[m] = 0.0
-            copy_lane(step, m, step, m, False)
+            clear_lane(step, m)
     move(at, step, length)

@@ -78,19 +78,14 @@ def assemble(problem: Problem, work: Workspace) -> None:
     else:
         for m in range(lanes):
             weighted_gram(problem.Xt, work.rows[ROW_STIFFNESS], m, work.scaled, M)
+    # Without a ball w = 1 / eta = 0, without a level border = 0: what is missing adds nothing.
     of_ball, of_level = level[LEVEL_FORCE], level[LEVEL_STEP]  # not in use yet
     row = 0
     for i in range(d):
         for m in range(lanes):
-            of_ball[m] = of_level[m] = 0.0
-            M[row, m] += 2.0 * problem.ridge
-        if problem.radius < np.inf:
-            for m in range(lanes):
-                of_ball[m] = 2.0 * inverse_eta[m] * inverse_eta[m] * w[1 + i, m]
-                M[row, m] += inverse_eta[m] * inverse_eta[m]
-        if problem.level_is_free:
-            for m in range(lanes):
-                of_level[m] = border[i, m] / level[SCALE, m]
+            square = inverse_eta[m] * inverse_eta[m]
+            M[row, m] += square + 2.0 * problem.ridge
+            of_ball[m], of_level[m] = 2.0 * square * w[1 + i, m], border[i, m] / level[SCALE, m]
         for j in range(i, d):
             for m in range(lanes):
                 M[row, m] += of_ball[m] * w[1 + j, m] + of_level[m] * border[j, m]
@@ -111,12 +106,10 @@ def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
     np.dot(problem.Xt, work.rows[ROWS].T, gradient)
     for j in range(d):
         for m in range(lanes):
-            gradient[j, m] += A[j, m] - 2.0 * problem.ridge * (problem.centre[j] + at.delta[j, m])
+            theta = problem.centre[j] + at.delta[j, m]
+            gradient[j, m] += A[j, m] + at.cone[DUAL, 1 + j, m] - 2.0 * problem.ridge * theta
     if problem.radius < np.inf:
         scale_ball(at.cone, work.cones, work.eta)
-        for j in range(d):
-            for m in range(lanes):
-                gradient[j, m] += at.cone[DUAL, 1 + j, m]
     if problem.level_is_free:
         s, lam = at.levels[PRIMAL], at.levels[DUAL]
         for m in range(lanes):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from likeset._solver.absolute.goals import set_goals
-from likeset._solver.absolute.iterate import Iterate, copy_lane, gap_after, longest_step, move
+from likeset._solver.absolute.iterate import Iterate, clear_lane, copy_lane, gap_after, longest_step, move
 from likeset._solver.absolute.newton_system import factorise, newton_step
 from likeset._solver.absolute.primal_dual import Problem, Workspace
 from likeset._typing import Array
@@ -52,9 +52,9 @@ def advance(
                     centred[m], length[m] = stage == 2, longest[m]
     for m in range(lanes):
         if centred[m]:
-            copy_lane(trial, m, step, m, True)
+            copy_lane(trial, m, step, m)
         length[m] = min((STEP_FRACTION + MORE_FRACTION * predicted[m]) * length[m], 1.0)
         if not length[m] > SHORTEST_STEP or not np.isfinite(step.delta[0, m]):
             length[m] = 0.0
-            copy_lane(step, m, step, m, False)
+            clear_lane(step, m)
     move(at, step, length)

@@ -119,7 +119,7 @@ def new_workspace(Xt: Array, n: int, lanes: int) -> Workspace:
         np.zeros((3, lanes, n)),
         np.zeros((5, d + 1, lanes)),
         np.zeros((2, lanes)),
-        np.zeros((5, lanes)),
+        np.ones((5, lanes)),  # SCALE is 1 in the minimum problem
         np.zeros((3, lanes, n_rows)),
         np.zeros((2, d, lanes)),
         np.zeros((n_pairs, lanes)),
