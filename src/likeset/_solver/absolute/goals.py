@@ -42,7 +42,12 @@ def set_goals(problem: Problem, at: Iterate, work: Workspace, step: Iterate, tar
     cone = work.cones[GOAL]
     for m in range(target.size):
         mu, goals = target[m], work.pairs[GOALS, m]
-        primal, dual, d_primal, d_dual = at.parts[PRIMAL, m], at.parts[DUAL, m], step.parts[PRIMAL, m], step.parts[DUAL, m]
+        primal, dual, d_primal, d_dual = (
+            at.parts[PRIMAL, m],
+            at.parts[DUAL, m],
+            step.parts[PRIMAL, m],
+            step.parts[DUAL, m],
+        )
         if stage == 0:
             for i in range(goals.size):
                 goals[i] = 0.0

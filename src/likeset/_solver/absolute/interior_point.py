@@ -106,9 +106,7 @@ def pull_of(problem: Problem, dual: Array, out: Array) -> None:
 
 
 @inner(fastmath=SUMS)
-def outer_bound(
-    problem: Problem, a: Array, at: Iterate, m: int, slack: float, reach: float, mismatch: Array
-) -> float:
+def outer_bound(problem: Problem, a: Array, at: Iterate, m: int, slack: float, reach: float, mismatch: Array) -> float:
     """The certificate: a bound of a'delta over C from any positive multipliers, those of lane m.
 
     slack   level - F(centre), rounded up
@@ -212,7 +210,11 @@ def follow(problem: Problem, A: Array, starts: Array, lam: Array, mu: Array, sto
     rounds = max(1, -(-n_paths // most))
     lanes = -(-n_paths // rounds)  # no more than it takes to be done in as many rounds: few stay idle in the last
     levels = 1 if problem.level_is_free else 0
-    at, step, trial = new_iterate(d, n, levels, lanes), new_iterate(d, n, levels, lanes), new_iterate(d, n, levels, lanes)
+    at, step, trial = (
+        new_iterate(d, n, levels, lanes),
+        new_iterate(d, n, levels, lanes),
+        new_iterate(d, n, levels, lanes),
+    )
     work = new_workspace(problem.Xt, n, lanes)
     directions, residual, mismatch = np.zeros((d, lanes)), np.empty(n), np.empty(d)
     index, count = np.zeros(lanes, dtype=np.int64), np.zeros(lanes, dtype=np.int64)

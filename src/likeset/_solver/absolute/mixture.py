@@ -173,8 +173,8 @@ def prepare(target: WindowedSet) -> Prepared:
         constants = target.gains + np.bincount(owner[far], side * weights[far] * offsets[far], minlength=K)
         heights = windows.log_shares + masks @ constants
         return Problem(
-            X, Xt, kept_owner, kept_starts, offsets[kept], kept_weights, slopes, masks, masks_t, first_holder, holders, heights, at,
-            radius, minimising,
+            X, Xt, kept_owner, kept_starts, offsets[kept], kept_weights, slopes, masks, masks_t, first_holder, holders,
+            heights, at, radius, minimising,
         )  # fmt: skip
 
     zero = np.zeros(d)

@@ -70,7 +70,7 @@ def half_space(problem: Problem, at: Iterate, m: int, g: Array) -> float:
 
 @inner(fastmath=SUMS)
 def pull_inside(problem: Problem, delta: Array, level: float, room: float, square_room: float) -> None:
-    """Move delta to the last point of the set, but for a sliver, on the way from the centre, room nats below the level."""
+    """Move delta to the last point of the set, but for a sliver, on the way from the centre (room nats below)."""
     inner, square = dot(problem.centre, delta), dot(delta, delta)
     t = 1.0
     if square + 2.0 * inner > square_room:

@@ -106,7 +106,7 @@ def start_support(
     """
     d, lanes = A.shape
     target, length = np.empty(lanes), np.empty(lanes)
-    lane = np.int64(0)  # the only one of the centre; no literal, see below
+    lane = centre.delta.shape[1] - 1  # 0, the only one; functions would be compiled once more for a literal
     for m in range(lanes):
         copy_lane(centre, lane, out, m)
         target[m] = mu
@@ -187,7 +187,7 @@ def follow(problem: Problem, A: Array, centre: Iterate, stop: Stop, found: Found
     directions, ready_directions = np.zeros((d, lanes)), np.zeros((d, lanes))
     none, gap, length, g, point = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), np.empty(d), np.empty(d)
     index, count = np.zeros(lanes, dtype=np.int64), np.zeros(lanes, dtype=np.int64)
-    lane = np.int64(0)  # the only one of the centre; functions would be compiled once more for a literal 0
+    lane = centre.delta.shape[1] - 1  # 0, the only one; functions would be compiled once more for a literal
     if problem.minimising:
         start_minimum(problem, at, stop.level)
     else:

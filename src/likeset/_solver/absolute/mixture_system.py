@@ -45,13 +45,13 @@ from likeset._solver.absolute.mixture_data import (
 )
 from likeset._solver.absolute.mixture_voices import factor_windows, move_windows, push_windows
 from likeset._solver.absolute.points import (
+    AIMS,
     FORCE,
-    GOALS,
+    INVERSE_DUALS,
+    MISFIT,
     RATIOS,
     SHARES,
     STIFFNESS,
-    aim_lane,
-    force_of_levels,
     move_lane,
     push_lane,
     sum_segments,
@@ -145,12 +145,16 @@ def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, t
     W, n, weights, starts = problem.heights.size, problem.weights.size, problem.weights, problem.starts
     pairs, singles, delta, cone = work.pairs, work.singles, step.delta, work.cones
     for m in range(lanes):
-        goals, primal, dual = pairs[GOALS, m], step.parts[PRIMAL, m], step.parts[DUAL, m]
+        primal, dual = step.parts[PRIMAL, m], step.parts[DUAL, m]
+        now, inverse = at.parts[PRIMAL, m], pairs[INVERSE_DUALS, m]
+        shares, aims, misfit, force = pairs[SHARES, m], pairs[AIMS, m], singles[MISFIT, m], singles[FORCE, m]
         for i in range(2 * n):
-            goals[i] = target[m] - curvature * primal[i] * dual[i]
-        aim_lane(at.parts, pairs, m)
-        force_of_levels(weights, pairs, singles, m)
-        sum_segments(starts, singles[FORCE, m], work.rows[LENGTHS, m])
+            aims[i] = (target[m] - curvature * primal[i] * dual[i]) * inverse[i] - now[i]
+        for i in range(n):
+            force[i] = weights[i] * (
+                2.0 * (shares[n + i] * aims[i] + shares[i] * aims[n + i]) + (shares[i] - shares[n + i]) * misfit[i]
+            )
+        sum_segments(starts, force, work.rows[LENGTHS, m])
         push_lane(pairs, singles, m)
         sum_segments(starts, singles[FORCE, m], work.rows[ROWS, m])
     np.dot(work.rows[LENGTHS], problem.masks_t, work.windows[SUM])
@@ -183,6 +187,7 @@ def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, t
     np.dot(step.levels[DUAL], problem.masks, work.rows[PULLS])
     for m in range(lanes):
         for i in range(n):
-            step.parts[PRIMAL, m, i] = 2.0 * weights[i] * work.rows[PULLS, m, problem.owner[i]]
-        move_lane(problem.owner, work.rows[ROWS, m], pairs, singles, step.parts, m)
+            step.parts[PRIMAL, m, i] = weights[i] * work.rows[PULLS, m, problem.owner[i]]
+        own = step.parts[PRIMAL, m]
+        move_lane(problem.owner, work.rows[ROWS, m], 2.0, own, pairs, singles, step.parts, m)
     move_ball(at.cone[DUAL], cone, work.eta, delta, step.cone)

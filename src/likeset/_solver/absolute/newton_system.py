@@ -12,12 +12,13 @@ import numpy as np
 from likeset._solver.absolute.ball_cone import INVERSE, POINT, move_ball, push_ball, scale_ball
 from likeset._solver.absolute.iterate import DUAL, PRIMAL, Iterate
 from likeset._solver.absolute.points import (
+    AIMS,
     FORCE,
+    MISFIT,
     RATIOS,
     SHARES,
     STIFFNESS,
     aim_lane,
-    force_of_levels,
     move_lane,
     push_lane,
     sum_segments,
@@ -137,10 +138,11 @@ def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate) -
     for m in range(lanes):
         aim_lane(at.parts, pairs, m)
         if problem.level_is_free:
-            force_of_levels(weights, pairs, singles, m)
-            total = 0.0
+            shares, aims, misfit, total = pairs[SHARES, m], pairs[AIMS, m], singles[MISFIT, m], 0.0
             for i in range(n):
-                total += singles[FORCE, m, i]
+                total += 2.0 * weights[i] * (shares[n + i] * aims[i] + shares[i] * aims[n + i])
+            for i in range(n):
+                total += weights[i] * (shares[i] - shares[n + i]) * misfit[i]
             goal = level[LEVEL_GOAL, m] / at.levels[DUAL, m, 0] - at.levels[PRIMAL, m, 0]
             step.levels[PRIMAL, m, 0] = goal
             level[LEVEL_FORCE, m] = total + goal - level[LEVEL_MISFIT, m]
@@ -173,8 +175,6 @@ def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate) -
             lam_step = level[LEVEL_FORCE, m] / level[SCALE, m]
             step.levels[DUAL, m, 0] = lam_step
             step.levels[PRIMAL, m, 0] -= at.levels[PRIMAL, m, 0] / at.levels[DUAL, m, 0] * lam_step
-        for i in range(n):
-            step.parts[PRIMAL, m, i] = 2.0 * lam_step * weights[i]
-        move_lane(problem.owner, rows[m], pairs, singles, step.parts, m)
+        move_lane(problem.owner, rows[m], 2.0 * lam_step, weights, pairs, singles, step.parts, m)
     if has_ball:
         move_ball(at.cone[DUAL], work.cones, work.eta, delta, step.cone)

@@ -31,7 +31,6 @@ from likeset._solver.linalg.matrix import SUMS
 from likeset._typing import Array, IntArray
 from likeset.compiling import inner
 
-
 INVERSE_PARTS, INVERSE_DUALS, RATIOS, SHARES, GOALS, AIMS = 0, 1, 2, 3, 4, 5
 STIFFNESS, MISFIT, FORCE = 0, 1, 2
 
@@ -53,9 +52,7 @@ def split_residual(parts: Array, m: int, i: int, residual: float, share: float, 
 
 
 @inner(fastmath=SUMS)
-def weigh_lane(
-    parts: Array, offsets: Array, owner: IntArray, z: Array, pairs: Array, singles: Array, m: int
-) -> None:
+def weigh_lane(parts: Array, offsets: Array, owner: IntArray, z: Array, pairs: Array, singles: Array, m: int) -> None:
     """Reciprocals, ratios, stiffness, shares and misfits of lane m; z is that of every covariate."""
     n = offsets.size
     primal, dual = parts[0, m], parts[1, m]
@@ -83,21 +80,10 @@ def weigh_lane(
 
 @inner(fastmath=SUMS)
 def aim_lane(parts: Array, pairs: Array, m: int) -> None:
-    """Aims of lane m, from the goals."""
+    """Aims of lane m, from its goals."""
     goals, inverse_dual, aims, primal = pairs[GOALS, m], pairs[INVERSE_DUALS, m], pairs[AIMS, m], parts[0, m]
     for i in range(primal.size):
         aims[i] = goals[i] * inverse_dual[i] - primal[i]
-
-
-@inner(fastmath=SUMS)
-def force_of_levels(weights: Array, pairs: Array, singles: Array, m: int) -> None:
-    """What the aims of lane m push the multiplier of a level by, point by point, in ``force``."""
-    shares, aims, misfit, force = pairs[SHARES, m], pairs[AIMS, m], singles[MISFIT, m], singles[FORCE, m]
-    n = weights.size
-    for i in range(n):
-        force[i] = weights[i] * (
-            2.0 * (shares[n + i] * aims[i] + shares[i] * aims[n + i]) + (shares[i] - shares[n + i]) * misfit[i]
-        )
 
 
 @inner(fastmath=SUMS)
@@ -110,8 +96,13 @@ def push_lane(pairs: Array, singles: Array, m: int) -> None:
 
 
 @inner(fastmath=SUMS)
-def move_lane(owner: IntArray, z_step: Array, pairs: Array, singles: Array, step: Array, m: int) -> None:
-    """Back-substitution: the steps of r and t, whose first half holds 2 w d_lam before, and of their multipliers."""
+def move_lane(
+    owner: IntArray, z_step: Array, scale: float, weights: Array, pairs: Array, singles: Array, step: Array, m: int
+) -> None:
+    """Back-substitution: the steps of r and t and of their multipliers; those of lam w are scale * weights / 2.
+
+    The weights may be those held in the place of the step of r.
+    """
     n = owner.size
     primal, dual, shares, aims, ratios = step[0, m], step[1, m], pairs[SHARES, m], pairs[AIMS, m], pairs[RATIOS, m]
     stiffness, force = singles[STIFFNESS, m], singles[FORCE, m]
@@ -120,9 +111,9 @@ def move_lane(owner: IntArray, z_step: Array, pairs: Array, singles: Array, step
     for i in range(n):
         force[i] -= stiffness[i] * dual[i]
     for i in range(n):
-        dual[i] = primal[i] * shares[n + i] - force[i]
+        dual[i] = scale * weights[i] * shares[n + i] - force[i]
     for i in range(n):
-        dual[n + i] = primal[i] * shares[i] + force[i]
+        dual[n + i] = scale * weights[i] * shares[i] + force[i]
     for i in range(2 * n):
         primal[i] = aims[i] - ratios[i] * dual[i]
 

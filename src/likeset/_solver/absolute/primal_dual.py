@@ -77,8 +77,8 @@ class Workspace(NamedTuple):
 
     pairs, singles   per point, see :mod:`~likeset._solver.absolute.points`
     cones, eta       of the ball, see :mod:`~likeset._solver.absolute.ball_cone`
-    level            of the equation of lam, (5, lanes): SCALE, its diagonal, s / lam + 4 sum_i w_i^2 h_i alpha_i beta_i;
-                     LEVEL_MISFIT, how far it is from being met; LEVEL_GOAL, the product lam s to be reached;
+    level            of the equation of lam, (5, lanes): SCALE, its diagonal, s / lam + 4 sum_i w_i^2 h_i alpha_i
+                     beta_i; LEVEL_MISFIT, how far it is from being met; LEVEL_GOAL, the product lam s to be reached;
                      LEVEL_FORCE, right-hand side; LEVEL_STEP, of lam
     rows             per covariate, (3, lanes, K): ROW_STIFFNESS, BORDER_ROWS, ROWS
     vectors          (2, d, lanes): BORDER, the column of lam; GRADIENT, the stationarity residual

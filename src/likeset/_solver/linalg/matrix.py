@@ -25,7 +25,7 @@ def dot(u: Array, v: Array) -> float:
 
 @kernel(fastmath=REORDER)
 def cholesky(H: Array, shift: float, L: Array) -> bool:
-    """Write the Cholesky factor of H + shift I to the lower triangle of L (which may be H); False if a pivot is lost."""
+    """Write the Cholesky factor of H + shift I to the lower triangle of L, which may be H; False if a pivot is lost."""
     for i in range(H.shape[0]):
         diagonal = H[i, i] + shift
         for j in range(i):
