@@ -26,6 +26,7 @@ from likeset.descriptions import describe
 from likeset.errors import InvalidArgumentError, LikesetError, ShapeError
 from likeset.families import FAMILIES
 from likeset.families.base import Array, CurveFamily, Family, checked_family
+from likeset.own_pieces import is_built_in
 from likeset.persistence import load
 from likeset.predictors import PREDICTORS, Forecaster, Predictor
 from likeset.predictors.base import is_piece
@@ -60,15 +61,16 @@ def built_in_weightings() -> list[Any]:
 def one_step_growth(sequence: ConfidenceSequence, x: Any, theta: Any) -> float:
     """Expected factor by which R(theta) grows at x if theta is true; at most 1 for a valid construction."""
     covariate = _one_covariate(sequence, x)
-    z = float(covariate[0] @ one_row("theta", theta, covariate.shape[1]))
+    theta = one_row("theta", theta, covariate.shape[1])
+    z = float(covariate[0] @ theta)
     reach = min(sequence.space.bound * float(np.linalg.norm(covariate)), 3.0)
     y, v = sequence.family.outcomes(np.array([min(z, -reach), z, max(z, reach)]))
     before = sequence.set.log_ratio(theta)
     log_density = sequence.family.log_density(y, np.full(len(v), z))
-    growth = 0.0
+    growth, ready = 0.0, _ready(sequence, covariate[0])
     for outcome, weight, log_p in zip(y, v, log_density, strict=True):
         if log_p > -700.0:  # beyond, the outcome has no probability under theta, and the ratio no meaning
-            after = copy.deepcopy(sequence)
+            after = copy.deepcopy(ready)
             after.update(covariate, outcome[None])
             growth += weight * float(np.exp(log_p + after.set.log_ratio(theta) - before))
     return growth
@@ -215,6 +217,17 @@ def _exercised(predictor: Any, family: Family, weighting: Any) -> ConfidenceSequ
 
 def _embedded(sequence: ConfidenceSequence, x: Array) -> Embedded:
     return sequence._running.ledger.embed(sequence._running.basis, x)[1]
+
+
+def _ready(sequence: ConfidenceSequence, x: Array) -> ConfidenceSequence:
+    """A copy whose built-in forecaster is fitted to what was seen: once, and not again for every outcome at x.
+
+    What is not the library's own is left alone: asking it once more may be what it answers differently to.
+    """
+    ready = copy.deepcopy(sequence)
+    if is_built_in(ready.predictor):
+        ready._running.forecaster.forecast(_embedded(ready, x))
+    return ready
 
 
 def _check_derivatives(family: Family, y: Array, z: float) -> None:
