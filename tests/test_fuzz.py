@@ -340,6 +340,7 @@ CAUSES = {
     "complex numbers": lambda: ls.Gaussian(np.complex128(1.0)),
     "complex numbers among objects": lambda: SEQUENCE.update(np.array([np.complex128(1), 2.0], dtype=object), 0.1),
     "file descriptors": lambda: trace().to_csv(3),
+    "folders for pictures": lambda: ls.theory.study(2, 1).figure("."),
     "arrays of gigabytes": lambda: SEQUENCE.set.upper(np.broadcast_to(0.5, (10**9, 2))),
     "ranges of terabytes": lambda: SEQUENCE.set.contains(range(10**12)),
     "covariates whose square is zero": lambda: SEQUENCE.set.upper([[1e-320, 0.0]]),

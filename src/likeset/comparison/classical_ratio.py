@@ -9,6 +9,7 @@ from likeset.comparison.likelihood import LevelSnapshot, level_snapshot
 from likeset.families.base import Array, Family
 from likeset.predictors.ftrl import FTRL
 from likeset.spaces.base import Embedded, Space
+from likeset.undo import Undo
 
 
 class ClassicalRatio(Comparison):
@@ -41,6 +42,10 @@ class ClassicalRatio(Comparison):
         """Every family with exact extrema."""
         check_model(family, space, alpha)
         return cls(space, alpha, family) if family.convex else None
+
+    def _remember(self, undo: Undo, phi: Embedded) -> None:
+        undo.keep(self)
+        self._forecaster.remember(undo, phi)
 
     def _observe(self, phi: Embedded, y: Array) -> None:
         self._loss -= float(self._forecaster.forecast(phi).log_density(y))  # made before y is observed

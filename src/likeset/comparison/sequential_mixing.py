@@ -10,6 +10,7 @@ from likeset.comparison.likelihood import LevelSnapshot, level_snapshot
 from likeset.families.base import Array, Family
 from likeset.predictors.mixture import Mixture
 from likeset.spaces.base import Embedded, Space
+from likeset.undo import Undo
 
 
 class SequentialMixing(Comparison):
@@ -47,6 +48,10 @@ class SequentialMixing(Comparison):
         """Every family with exact extrema."""
         check_model(family, space, alpha)
         return cls(space, alpha, family) if family.convex else None
+
+    def _remember(self, undo: Undo, phi: Embedded) -> None:
+        undo.keep(self)
+        self._forecaster.remember(undo, phi)
 
     def _observe(self, phi: Embedded, y: Array) -> None:
         self._loss -= float(self._forecaster.forecast(phi).log_density(y))  # made before y is observed

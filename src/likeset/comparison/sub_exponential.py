@@ -15,6 +15,7 @@ from likeset.comparison.responses import refuse_censored, response
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Array, Family
 from likeset.spaces.base import Embedded, Space
+from likeset.undo import Undo
 
 
 class SubExponential(Comparison):
@@ -88,6 +89,10 @@ class SubExponential(Comparison):
     def _refuse(self, X: Array, Y: Array) -> None:
         refuse_censored(Y)
         refuse_long(self.space, X, self.longest)
+
+    def _remember(self, undo: Undo, phi: Embedded) -> None:
+        undo.keep(self)
+        self._sums.remember(undo)
 
     def _observe(self, phi: Embedded, y: Array) -> None:
         self._sums.add(phi.coordinates, self._response.of(y))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from likeset.atomic_file import write_picture
 from likeset.extras import optional_packages
 from likeset.theory.looseness import Line, Looseness
 from likeset.theory.trial import MODELS
@@ -62,8 +63,8 @@ def draw(found: Looseness, path: Path) -> Path:
             fontsize=9,
         )
         png = path.with_suffix(".png")
-        figure.savefig(png, dpi=140, metadata={"Software": None})
-        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+        write_picture(png, figure, dpi=140, metadata={"Software": None})
+        write_picture(path.with_suffix(".svg"), figure, metadata={"Date": None})
     return png
 
 
