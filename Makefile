@@ -42,6 +42,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell
 
 docs: $(READY)  ## the pages in docs/ are plain Markdown; this runs every example in them

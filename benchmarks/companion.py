@@ -21,8 +21,9 @@ from rich.progress import Progress
 import likeset as ls
 from benchmarks.common import Report, ratio_error
 from benchmarks.windows import ALPHA, environment_of, policy_of
-from likeset import support
-from likeset.support.terms import Curve, CurveTerms, WindowedSet, WindowTable
+from likeset import _solver
+from likeset._solver.problem import CurveTerms, WindowedSet, WindowTable
+from likeset.curves import Curve
 
 CASES = ("1-D, gaussian", "random function, gaussian", "Camelback, gaussian")
 SHARES = (0.3, 0.5)
@@ -77,7 +78,7 @@ class AveragedSet:
         )
         gains = np.concatenate([first._gains, second._gains])
         padded = np.column_stack([X, np.zeros(len(X))])  # one more coordinate, for what sticks out of the span
-        return support.prepare_windows(
+        return _solver.prepare_windows(
             WindowedSet(padded, terms, gains, windows, -math.log(first.alpha), first.space.bound)
         )
 

@@ -1,7 +1,7 @@
 """Benchmark: windows in linear models, where one observation can tell much or little.
 
 Every run has arms and a truth of its own; joint set and windows (correlation 0.4, half of the error level for the joint
-window) meet the same. ``difference`` is what ``windows="auto"`` decides by: see :mod:`likeset.window_choice`.
+window) meet the same. ``difference`` is what ``windows="auto"`` decides by: see :mod:`likeset.voices.automatic`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rich.progress import Progress
 import likeset as ls
 from benchmarks.common import Report, ratio_error
 from benchmarks.windows import ALPHA
-from likeset.window_choice import difference
+from likeset.voices.automatic import difference
 
 CASES: tuple[tuple[int, Any, float], ...] = (
     (5, ls.Bernoulli(), 1.0),

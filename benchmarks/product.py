@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 
 from benchmarks.common import Report
 from benchmarks.windows import ALPHA, environment_of
-from likeset.support.curves import evaluate_terms
+from likeset._solver.evaluate import evaluate_terms
 
 CASES = ("1-D, gaussian", "random function, gaussian", "random function, poisson")
 SETTINGS = ((0.0, 0.1, 1), (0.5, 0.2, 10), (0.5, 0.1, 1000), (1.0, 0.3, 1000))

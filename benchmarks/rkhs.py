@@ -17,7 +17,7 @@ from tests.reference import CvxpySupport
 
 import likeset as ls
 from benchmarks.common import Report, median_seconds, seconds
-from likeset.support.terms import LevelSet
+from likeset._solver.problem import LevelSet
 
 BOUND, ALPHA, ROUNDS = 4.2, 0.1, 100
 DOMAIN = np.linspace(0.0, 1.2, 64)

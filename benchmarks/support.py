@@ -31,7 +31,8 @@ from benchmarks.common import (
     parameter,
     seconds,
 )
-from likeset.support.terms import Curve, CurveTerms, LevelSet, PointTerms
+from likeset._solver.problem import CurveTerms, LevelSet, PointTerms
+from likeset.curves import Curve
 
 TARGETS = {"Gaussian": 1000, "Poisson": 100, "Bernoulli": 100, "Weibull": 100, "Laplace": 50}
 REGIMES = ("regular", "ball active", "fewer covariates than dimensions")

@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import likeset as ls
 from benchmarks.common import ALPHA, Report
-from likeset import journal
+from likeset.persistence import journal
 
 COLUMNS = [
     ("case", "case", ""),

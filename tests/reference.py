@@ -1,6 +1,6 @@
 r"""An independent route to the support function, and instances to try it on.
 
-``cvxpy_support`` and ``cvxpy_minimum`` solve the same problems as ``likeset.support`` by a general conic
+``cvxpy_support`` and ``cvxpy_minimum`` solve the same problems as ``likeset._solver`` by a general conic
 solver (CVXPY + Clarabel). They share no code with the library beyond the data types. A conic solver is a
 witness, not a judge: on badly conditioned sets it can be off by more than 1e-6, or fail. Hence
 
@@ -19,7 +19,9 @@ from dataclasses import replace
 import cvxpy as cp
 import numpy as np
 
-from likeset.support.terms import Array, Curve, CurveTerms, LevelSet, PointTerms, Terms
+from likeset._solver.problem import CurveTerms, LevelSet, PointTerms, Terms
+from likeset._typing import Array
+from likeset.curves import Curve
 
 KINDS = ("gaussian", "poisson", "bernoulli", "weibull", "laplace")
 

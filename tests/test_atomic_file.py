@@ -14,7 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 import likeset as ls
-from likeset import atomic_file, cli
+from likeset import cli
+from likeset.persistence import atomic_file
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes, links and locks of POSIX")
 
@@ -167,12 +168,12 @@ def test_orphans_of_killed_processes_go_when_they_are_old_and_nobody_holds_them(
 KILLED = """
 import os, signal, sys
 import likeset as ls
-from likeset import persistence
+from likeset.persistence import files
 def write(stream, *args, **kwargs):
     stream.write(b"half")
     stream.flush()
     os.kill(os.getpid(), signal.SIGKILL)
-persistence.write_archive = write
+files.write_archive = write
 ls.load(sys.argv[1]).save(sys.argv[1])
 """
 

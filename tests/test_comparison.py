@@ -18,10 +18,11 @@ from sklearn.gaussian_process.kernels import RBF
 from typer.testing import CliRunner
 
 import likeset as ls
+from likeset._solver.problem import CurveTerms, PointTerms
 from likeset.comparison import COMPARISONS, applicable, choose_constants, compare
 from likeset.comparison.responses import response
 from likeset.comparison.unified_glm import lipschitz
-from likeset.support.terms import Curve, CurveTerms, PointTerms
+from likeset.curves import Curve
 
 ALPHA = 0.1
 ARMS = np.array([[np.cos(t), np.sin(t)] for t in np.linspace(0, np.pi, 8, endpoint=False)])

@@ -15,13 +15,13 @@ from typer.testing import CliRunner
 
 from likeset.cli import app, main
 from likeset.errors import FileFormatError, InvalidArgumentError
-from likeset.experiments import claims, evidence, processes, report, running
-from likeset.experiments.cells import Cell
-from likeset.experiments.figures import Scale, figures
-from likeset.experiments.methods import LIKELIHOOD_RATIO, PAPER
-from likeset.experiments.shape_answers import conic_misfit
-from likeset.experiments.store import Store, writable_folder
-from likeset.experiments.tables import Table, gather
+from likeset.paper.experiments import claims, evidence, processes, report, running
+from likeset.paper.experiments.cells import Cell
+from likeset.paper.experiments.figures import Scale, figures
+from likeset.paper.experiments.methods import LIKELIHOOD_RATIO, PAPER
+from likeset.paper.experiments.shape_answers import conic_misfit
+from likeset.paper.experiments.store import Store, writable_folder
+from likeset.paper.experiments.tables import Table, gather
 
 SMALL = ["reproduce", "fig1", "--quick", "--repeats", "1", "--jobs", "1"]
 
@@ -108,8 +108,8 @@ def test_cells_are_pure_functions(figure):
 
 def test_weights_on_one_side_lose_the_truth():
     """The negative control: the unweighted set and a lower level, so inside it; the truth is lost in most runs."""
-    from likeset.experiments import fig3
-    from likeset.experiments.play import play
+    from likeset.paper.experiments import fig3
+    from likeset.paper.experiments.play import play
 
     control, joint = (fig3._methods("bandit-random-0.1")[name] for name in ("lr-one-sided", "lr-plug-in"))
     lost = 0
@@ -144,7 +144,7 @@ def test_the_plans_hold_what_the_paper_shows():
 
 def test_critical_levels_agree_with_membership():
     """The level read off the ratio is where `contains` turns, for a likelihood ratio and for an ellipsoid."""
-    from likeset.experiments import fig3
+    from likeset.paper.experiments import fig3
 
     rng = np.random.default_rng(5)
     problem = fig3._problem("iid-random-0.1", rng)

@@ -344,7 +344,7 @@ def test_many_distinct_points_of_a_function_space_cannot_be_smuggled_in(files, t
 
 
 def test_large_files_of_our_own_can_be_read_however_well_they_compress(tmp_path, monkeypatch):
-    from likeset import archive
+    from likeset.persistence import archive
 
     monkeypatch.setattr(archive, "FREE_BYTES", 20_000)
     seq = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(20, 1.0), predictor=ls.Fixed(np.zeros(20)), windows=None)

@@ -19,8 +19,8 @@ from sklearn.gaussian_process.kernels import RBF
 
 import journal_worker
 import likeset as ls
-from likeset import durable, journal
-from likeset.ledger import Ledger
+from likeset.evidence.ledger import Ledger
+from likeset.persistence import durable, journal
 from test_update import CASES, GRID, Average, Injected, arms, fingerprint, linear, rows
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks and signals")

@@ -8,11 +8,12 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from likeset.support.curves import curve_first, curve_remainder, curve_second, curve_value, evaluate_terms, term_all
-from likeset.support.elementwise import exp_parts, log_parts
-from likeset.support.newton import ball_step, minimise_over_ball, newton_ball, tangent_minimum
-from likeset.support.rays import centred_terms
-from likeset.support.terms import CallableTerms, Curve, CurveTerms
+from likeset._solver.evaluate import evaluate_terms
+from likeset._solver.newton import ball_step, minimise_over_ball, newton_ball, tangent_minimum
+from likeset._solver.problem import CallableTerms, CurveTerms
+from likeset._solver.smooth.elementwise import exp_parts, log_parts
+from likeset._solver.smooth.rays import centred_terms
+from likeset.curves import Curve, curve_first, curve_remainder, curve_second, curve_value, term_all
 from reference import cvxpy_minimum, evaluate, instance
 
 CURVES = list(Curve)

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, DotProduct, ExpSineSquared, Matern, RationalQuadratic
 
 import likeset as ls
+from likeset._solver.charge import charge_of, minima
+from likeset._solver.evaluate import term_values
+from likeset._solver.problem import CallableTerms, CurveTerms, PointTerms
 from likeset.comparison.base import parameter_dimension
-from likeset.support.charge import charge_of, minima
-from likeset.support.evaluate import term_values
-from likeset.support.terms import CallableTerms, Curve, CurveTerms, PointTerms
+from likeset.curves import Curve
 
 GRID = np.linspace(0, 1.2, 64)
 KERNELS = {

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likeset as ls
-from likeset.persistence import _state_of
+from likeset.persistence.files import _state_of
 
 
 def fresh(family=None, dim=2, **kwargs):

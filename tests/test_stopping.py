@@ -20,13 +20,13 @@ from typer.testing import CliRunner
 
 from likeset.cli import app, main
 from likeset.errors import LikesetError
-from likeset.experiments.cells import Cell
-from likeset.experiments.figures import Scale, figures
-from likeset.experiments.interrupts import Interrupts
-from likeset.experiments.processes import on_processes
-from likeset.experiments.running import Outcome, compute, in_this_process, run
-from likeset.experiments.store import OutputError, Store, write_atomically
 from likeset.messages import say
+from likeset.paper.experiments.cells import Cell
+from likeset.paper.experiments.figures import Scale, figures
+from likeset.paper.experiments.interrupts import Interrupts
+from likeset.paper.experiments.processes import on_processes
+from likeset.paper.experiments.running import Outcome, compute, in_this_process, run
+from likeset.paper.experiments.store import OutputError, Store, write_atomically
 
 QUICK = ["reproduce", "fig1", "--quick", "--repeats", "1"]
 LONG = ["reproduce", "fig3", "--quick", "--repeats", "20"]
@@ -173,7 +173,7 @@ def threads_of(cell: Cell) -> Outcome:
     """How many threads BLAS uses in a worker."""
     import threadpoolctl
 
-    import likeset.experiments.fig1  # noqa: F401  (loads all libraries)
+    import likeset.paper.experiments.fig1  # noqa: F401  (loads all libraries)
 
     return Outcome(cell, {"threads": [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]})
 
@@ -269,7 +269,7 @@ class Swallows:
 
 
 def test_an_interrupt_is_never_a_failed_cell(tmp_path, monkeypatch):
-    monkeypatch.setattr("likeset.experiments.figures.run_cell", Swallows())
+    monkeypatch.setattr("likeset.paper.experiments.figures.run_cell", Swallows())
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         run([Cell("fig1", "x", "m", 0)], Store(tmp_path), in_this_process)
@@ -279,7 +279,7 @@ def test_an_interrupt_is_never_a_failed_cell(tmp_path, monkeypatch):
 def test_an_interrupt_is_no_error_outside_the_cells_either(finished, tmp_path, monkeypatch):
     folder = tmp_path / "a b"
     shutil.copytree(finished, folder)
-    monkeypatch.setattr("likeset.experiments.claims.judge", Swallows())
+    monkeypatch.setattr("likeset.paper.experiments.claims.judge", Swallows())
     result = CliRunner().invoke(app, [*QUICK, "--jobs", "2", "--out", str(folder)])
     assert result.exit_code == 130, result.output
     assert resume_command(result.output)[-1] == str(folder)

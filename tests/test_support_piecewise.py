@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from likeset.support.piecewise import minimise_penalised, prepare
-from likeset.support.terms import Array, LevelSet, PointTerms
+from likeset._solver.absolute.kernel import minimise_penalised, prepare
+from likeset._solver.problem import LevelSet, PointTerms
+from likeset._typing import Array
 from reference import REGIMES, CvxpySupport, cvxpy_minimum, emptied, evaluate, instance, violation
 
 

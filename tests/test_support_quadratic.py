@@ -14,10 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likeset.support import quadratic
-from likeset.support.eigen import SMALL, eigen
-from likeset.support.pencil import EPS, pencil
-from likeset.support.terms import Array, Curve, CurveTerms, LevelSet
+from likeset._solver.linalg.eigen import SMALL, eigen
+from likeset._solver.problem import CurveTerms, LevelSet
+from likeset._solver.quadratic import kernel as quadratic
+from likeset._solver.quadratic.pencil import pencil
+from likeset._typing import EPS, Array
+from likeset.curves import Curve
 from reference import (
     REGIMES,
     CvxpySupport,

@@ -10,14 +10,16 @@ import pytest
 from scipy.optimize import brentq
 
 import likeset as ls
-from likeset.support import smooth
-from likeset.support.certificate import certificate, certify
-from likeset.support.curves import evaluate_terms
-from likeset.support.ellipsoids import model_maximisers
-from likeset.support.leading import leading_block
-from likeset.support.newton import minimise_over_ball
-from likeset.support.sqp import CentredSet
-from likeset.support.terms import Array, CallableTerms, Curve, CurveTerms, LevelSet, PointTerms, Solution
+from likeset._solver.certificate import certificate, certify
+from likeset._solver.evaluate import evaluate_terms
+from likeset._solver.newton import minimise_over_ball
+from likeset._solver.problem import CallableTerms, CurveTerms, LevelSet, PointTerms, Solution
+from likeset._solver.smooth import kernel as smooth
+from likeset._solver.smooth.ellipsoids import model_maximisers
+from likeset._solver.smooth.leading import leading_block
+from likeset._solver.smooth.sqp import CentredSet
+from likeset._typing import Array
+from likeset.curves import Curve
 from reference import REGIMES, CvxpySupport, cvxpy_minimum, emptied, evaluate, instance, simulate_terms, violation
 
 SMOOTH = ("poisson", "bernoulli", "weibull")
@@ -272,8 +274,8 @@ def test_many_directions_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     level_set = instance(np.random.default_rng(17), "bernoulli", 25, 4)
     A = np.random.default_rng(18).standard_normal((40, 4))
     whole = smooth.prepare(level_set).solve(A)
-    monkeypatch.setattr("likeset.support.sqp.BLOCK_LIMIT", 100)
-    monkeypatch.setattr("likeset.support.sqp.PACKED_LIMIT", 0)
+    monkeypatch.setattr("likeset._solver.smooth.sqp.BLOCK_LIMIT", 100)
+    monkeypatch.setattr("likeset._solver.smooth.sqp.PACKED_LIMIT", 0)
     pieces = smooth.prepare(level_set).solve(A)
     assert pieces.upper == pytest.approx(whole.upper, rel=1e-7)
 
@@ -303,10 +305,10 @@ def test_leading_coordinates_change_nothing(kind: str, monkeypatch: pytest.Monke
         blocks.append(leading_block(diagonals, lam, mu))
         return blocks[-1]
 
-    monkeypatch.setattr("likeset.support.sqp.leading_block", spy)
+    monkeypatch.setattr("likeset._solver.smooth.sqp.leading_block", spy)
     solution = check_consistent(level_set, A, gap=3e-7)
     assert blocks and max(blocks) < 20  # of 21 coordinates (one is flat)
-    monkeypatch.setattr("likeset.support.sqp.SMALL", 100)
+    monkeypatch.setattr("likeset._solver.smooth.sqp.SMALL", 100)
     full = smooth.prepare(level_set).solve(A)
     assert solution.upper == pytest.approx(full.upper, rel=2e-7)
     attained = CvxpySupport(level_set).feasible_values(A[:2], inside=None)
@@ -346,7 +348,7 @@ def test_steps_end_on_both_boundaries(monkeypatch: pytest.MonkeyPatch) -> None:
         return np.maximum(likelihood, (np.sum(theta**2, axis=1) - level_set.radius**2) / body.e2).astype(float)
 
     followed = excess()
-    monkeypatch.setattr("likeset.support.sqp.follow_boundaries", lambda *_: None)
+    monkeypatch.setattr("likeset._solver.smooth.sqp.follow_boundaries", lambda *_: None)
     straight = excess()
     changed = followed != straight
     assert np.sum(changed) >= 50

@@ -11,9 +11,10 @@ from scipy.special import logsumexp
 from sklearn.gaussian_process.kernels import RBF
 
 import likeset as ls
-from likeset import support
-from likeset.support import window_dual
-from likeset.support.terms import Array, PointTerms, WindowedSet, WindowTable
+from likeset import _solver
+from likeset._solver import dual as voice_dual
+from likeset._solver.problem import PointTerms, WindowedSet, WindowTable
+from likeset._typing import Array
 from test_windows import cvxpy_maximum, log_ratio_by_hand
 
 ORDINARY = dict(covariates=8, dim=3, per=3, windows=5, slack=2.0, radius=3.0)
@@ -60,9 +61,9 @@ def mixture(
     return replace(target, level=float(log_ratio_by_hand(target, truth)) + slack), truth
 
 
-def check(target: WindowedSet, A: Array, relative_gap: float = 1e-6) -> support.PreparedSet:
+def check(target: WindowedSet, A: Array, relative_gap: float = 1e-6) -> _solver.PreparedSet:
     """Points of the set, bounds that no point of the set exceeds, and a small gap."""
-    prepared = support.prepare_windows(target)
+    prepared = _solver.prepare_windows(target)
     assert prepared.status == "regular"
     found = prepared.solve(A)
     for theta in [*found.points, prepared.centre]:
@@ -99,7 +100,7 @@ def test_agrees_with_cvxpy(regime):
         rng = np.random.default_rng([seed, 2])
         target, _ = mixture(rng, **{**ORDINARY, **REGIMES[regime]})
         A = rng.normal(size=(2, target.X.shape[1]))
-        upper = support.prepare_windows(target).solve(A).upper
+        upper = _solver.prepare_windows(target).solve(A).upper
         for a, bound in zip(A, upper, strict=True):
             value = cvxpy_maximum(target, a)
             if value is not None:
@@ -113,7 +114,7 @@ def test_one_dimension_by_root_finding(seed):
     rng = np.random.default_rng([seed, 3])
     settings = dict(dim=1, ties=seed % 2 == 0, duplicates=seed % 3 == 0, slack=float(10.0 ** rng.uniform(-6, 2)))
     target, truth = mixture(rng, **{**ORDINARY, **settings, "covariates": 1 + seed})
-    found = support.prepare_windows(target).solve(np.array([[1.0], [-1.0]]))
+    found = _solver.prepare_windows(target).solve(np.array([[1.0], [-1.0]]))
     for direction, upper, value in zip((1.0, -1.0), found.upper, found.values, strict=True):
 
         def excess(t, direction=direction):
@@ -138,12 +139,12 @@ def test_near_empty_and_empty(seed, margin):
     kinks = points / target.X[np.repeat(np.arange(len(target.X)), np.diff(target.terms.starts)), 0]
     candidates = [*np.clip(kinks, -target.radius, target.radius), target.radius, -target.radius]
     lowest = min([lowest, *(log_ratio_by_hand(target, np.array([t])) for t in candidates)])
-    just = support.prepare_windows(replace(target, level=lowest + margin))
+    just = _solver.prepare_windows(replace(target, level=lowest + margin))
     assert just.status == "regular"
     found = just.solve(np.array([[1.0], [-1.0]]))
     assert found.upper.sum() >= 0.0
     assert log_ratio_by_hand(target, just.centre) <= lowest + margin + 1e-12
-    empty = support.prepare_windows(replace(target, level=lowest - margin))
+    empty = _solver.prepare_windows(replace(target, level=lowest - margin))
     assert empty.status == "empty"
     assert np.isnan(empty.solve(np.ones((1, 1))).upper).all()
 
@@ -153,7 +154,7 @@ def test_at_the_minimum_the_set_is_a_point():
     terms = PointTerms(np.array([0, 1, 2]), np.array([0.5, -0.25]), np.full(2, 4.0))
     table = WindowTable(np.array([0, 1, 2]), np.array([0, 1]), np.log([0.4, 0.6]))
     target = WindowedSet(np.eye(2), terms, np.zeros(2), table, 0.0, 2.0)
-    prepared = support.prepare_windows(target)
+    prepared = _solver.prepare_windows(target)
     assert prepared.status == "point"
     found = prepared.solve(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
     np.testing.assert_allclose(found.upper, [0.5, -0.25, 0.25], atol=1e-8)
@@ -167,7 +168,7 @@ def test_two_windows_closed_form():
     for level in (1e-6, 0.1, 2.0, 9.0):
         target = WindowedSet(np.array([[1.0]]), terms, np.zeros(1), table, level, 50.0)
         reach = np.log(2.0 * np.exp(level) - 1.0) / 4.0
-        found = support.prepare_windows(target).solve(np.array([[1.0], [-1.0], [0.0]]))
+        found = _solver.prepare_windows(target).solve(np.array([[1.0], [-1.0], [0.0]]))
         np.testing.assert_allclose(found.upper, [1.0 + reach, reach - 1.0, 0.0], rtol=0, atol=2e-7 * reach + 1e-11)
 
 
@@ -175,21 +176,21 @@ def test_covariates_that_are_zero_or_many_leave_the_ball():
     terms = PointTerms(np.array([0, 1]), np.array([1.0]), np.array([4.0]))
     table = WindowTable(np.array([0, 0, 1]), np.array([0]), np.log([0.5, 0.5]))
     flat = WindowedSet(np.zeros((1, 2)), terms, np.zeros(1), table, 9.0, 3.0)
-    np.testing.assert_allclose(support.prepare_windows(flat).solve(np.array([[3.0, 4.0]])).upper, 15.0, rtol=1e-12)
-    assert support.prepare_windows(replace(flat, level=1.0)).status == "empty"
+    np.testing.assert_allclose(_solver.prepare_windows(flat).solve(np.array([[3.0, 4.0]])).upper, 15.0, rtol=1e-12)
+    assert _solver.prepare_windows(replace(flat, level=1.0)).status == "empty"
 
 
 def test_the_dual_agrees():
     rng = np.random.default_rng(5)
     target, _ = mixture(rng, **ORDINARY)
     A = rng.normal(size=(3, 3))
-    fast = support.prepare_windows(target).solve(A)
-    slow = window_dual.prepare(target, support.prepare).solve(A)
+    fast = _solver.prepare_windows(target).solve(A)
+    slow = voice_dual.prepare(target, _solver.prepare).solve(A)
     assert (slow.upper >= fast.values - 1e-9).all() and (slow.values <= fast.upper + 1e-9).all()
     np.testing.assert_allclose(slow.upper, fast.upper, atol=2e-2)
     for _ in range(5):  # whatever the voices, an outer bound
         voices = rng.dirichlet(np.full(len(target.windows.log_shares), 0.3))
-        bound = support.prepare(window_dual.weighted_set(target, voices)).solve(A).upper
+        bound = _solver.prepare(voice_dual.weighted_set(target, voices)).solve(A).upper
         assert (bound >= fast.values - 1e-9).all()
 
 
@@ -223,7 +224,7 @@ def test_without_a_ball():
         target, _ = mixture(rng, **{**ORDINARY, "covariates": 2 + 2 * seed, "dim": 4})
         A = np.vstack([target.X[:2], rng.normal(size=(2, 4)), np.zeros((1, 4))])
         free, wide = replace(target, radius=np.inf), replace(target, radius=1e4)
-        found, bounded = support.prepare_windows(free).solve(A), support.prepare_windows(wide).solve(A)
+        found, bounded = _solver.prepare_windows(free).solve(A), _solver.prepare_windows(wide).solve(A)
         spanned = np.linalg.matrix_rank(target.X) == 4
         np.testing.assert_array_equal(np.isinf(found.upper), [False, False, not spanned, not spanned, False])
         finite = np.isfinite(found.upper)
@@ -233,6 +234,6 @@ def test_without_a_ball():
     one = PointTerms(np.array([0, 1]), np.array([1.0]), np.array([4.0]))
     table = WindowTable(np.array([0, 0, 1]), np.array([0]), np.log([0.5, 0.5]))
     silent = WindowedSet(np.zeros((1, 2)), one, np.zeros(1), table, 9.0, np.inf)
-    found = support.prepare_windows(silent).solve(np.array([[1.0, 0.0], [0.0, 0.0]]))
+    found = _solver.prepare_windows(silent).solve(np.array([[1.0, 0.0], [0.0, 0.0]]))
     np.testing.assert_array_equal(found.upper, [np.inf, 0.0])
-    assert support.prepare_windows(replace(silent, level=1.0)).status == "empty"
+    assert _solver.prepare_windows(replace(silent, level=1.0)).status == "empty"

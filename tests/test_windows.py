@@ -12,10 +12,11 @@ from scipy.stats import binom
 from sklearn.gaussian_process.kernels import RBF
 
 import likeset as ls
-from likeset import support
-from likeset.support import window_dual
-from likeset.support.terms import Curve, PointTerms, WindowedSet
-from likeset.window_choice import difference
+from likeset import _solver
+from likeset._solver import dual as voice_dual
+from likeset._solver.problem import PointTerms, WindowedSet
+from likeset.curves import Curve
+from likeset.voices.automatic import difference
 from reference import TIGHT, run, term_values
 
 GRID = np.linspace(0.0, 1.0, 24)
@@ -168,7 +169,7 @@ def test_every_choice_of_weights_gives_an_outer_bound(family):
     exact = s.support(GRID[::6]).values
     for _ in range(5):
         voices = rng.dirichlet(np.full(len(target.windows.log_shares), 0.3))
-        bound = support.prepare(window_dual.weighted_set(target, voices)).solve(A).upper
+        bound = _solver.prepare(voice_dual.weighted_set(target, voices)).solve(A).upper
         assert (bound >= exact - 1e-9 * np.abs(exact)).all()
 
 
@@ -176,7 +177,7 @@ def test_the_two_solvers_agree():
     space, points, windows = spaces()["function"]
     s = observed(ls.Poisson(), space, points, windows=windows)[0].set
     A = np.column_stack(s._basis.coordinates(GRID[::4, None]))
-    dual = window_dual.prepare(windowed_set(s, extra=True), support.prepare).solve(A)
+    dual = voice_dual.prepare(windowed_set(s, extra=True), _solver.prepare).solve(A)
     newton = s.support(GRID[::4])
     assert (dual.upper >= newton.values - 1e-7).all()
     np.testing.assert_allclose(dual.upper, newton.upper, atol=2e-2)

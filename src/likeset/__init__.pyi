@@ -51,8 +51,8 @@ from .sets import Support as Support
 from .spaces import RKHS as RKHS
 from .spaces import Embedded as Embedded
 from .spaces import Linear as Linear
+from .voices.windows import Windows as Windows
 from .weights import BiasWeighting as BiasWeighting
 from .weights import Unweighted as Unweighted
-from .windows import Windows as Windows
 
 __version__: str

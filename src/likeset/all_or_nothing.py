@@ -17,9 +17,9 @@ from likeset.errors import LikesetError
 from likeset.undo import Undo
 
 if TYPE_CHECKING:
-    from likeset.durable import DurableRecord
-    from likeset.own_pieces import Running
-    from likeset.windows import AnyWindows
+    from likeset.evidence.own_pieces import Running
+    from likeset.persistence.durable import DurableRecord
+    from likeset.voices.windows import AnyWindows
 
 _NOT_COPIED = ("_lock", "_durable")
 

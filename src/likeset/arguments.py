@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likeset._typing import Array
 from likeset.errors import InvalidArgumentError, ShapeError
-
-Array = NDArray[np.float64]
-
 
 LARGEST = 1e100  # beyond this, squares and products overflow
 SMALLEST_LEVEL = 1e-300

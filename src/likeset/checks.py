@@ -21,13 +21,14 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import one_row, real_array, rows
-from likeset.descriptions import describe
 from likeset.errors import InvalidArgumentError, LikesetError, ShapeError
+from likeset.evidence.own_pieces import is_built_in
 from likeset.families import FAMILIES
-from likeset.families.base import Array, CurveFamily, Family, checked_family
-from likeset.own_pieces import is_built_in
-from likeset.persistence import load
+from likeset.families.base import CurveFamily, Family, checked_family
+from likeset.persistence.descriptions import describe
+from likeset.persistence.files import load
 from likeset.predictors import PREDICTORS, Forecaster, Predictor
 from likeset.predictors.base import is_piece
 from likeset.sequence import ConfidenceSequence

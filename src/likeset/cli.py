@@ -17,10 +17,10 @@ from rich.table import Table
 
 from likeset.comparison.command import compare_command
 from likeset.errors import LikesetError
-from likeset.experiments.command import reproduce
 from likeset.extras import require
 from likeset.messages import say
-from likeset.theory.command import theory_command
+from likeset.paper.experiments.command import reproduce
+from likeset.paper.theory.command import theory_command
 
 app = typer.Typer(
     help="Anytime-valid likelihood-ratio confidence sets: look after every observation, stop when you like.",
@@ -58,7 +58,7 @@ def tour(
     the sequence so that it can be continued. Two more pictures: sets in the plane, and a band over functions.
     """
     require("matplotlib", "sklearn")
-    from likeset.tour import Step, draw, draw_band, draw_sets, walk
+    from likeset.paper.tour import Step, draw, draw_band, draw_sets, walk
 
     out.mkdir(parents=True, exist_ok=True)
     steps: list[Step] = []

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.errors import InvalidArgumentError
-from likeset.support.terms import Array
 
 _HALVINGS = 80
 

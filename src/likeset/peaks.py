@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import positive_integer, real_array, seed_number
 from likeset.errors import ShapeError
-from likeset.support.terms import Array
 
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet

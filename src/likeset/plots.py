@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import one_row, real_array, real_number
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.extras import optional_packages
 from likeset.sets import LikelihoodSet
-from likeset.support.terms import Array
 
 with optional_packages():
     import matplotlib.pyplot as plt

@@ -7,22 +7,24 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.all_or_nothing import AllOrNothing
 from likeset.arguments import error_level, has_shape
+from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError, PieceError, ShapeError
-from likeset.families.base import Array, Family
-from likeset.ledger import Ledger
-from likeset.own_pieces import OwnPieces, Running, is_built_in
+from likeset.evidence.ledger import Ledger
+from likeset.evidence.own_pieces import OwnPieces, Running, is_built_in
+from likeset.evidence.scoring import Scoring
+from likeset.families.base import Family
 from likeset.predictors import Forecast, Forecaster, Mixture, Predictor
 from likeset.predictors.aggregate import started
 from likeset.predictors.base import is_piece
-from likeset.scoring import Scoring
 from likeset.sets import LikelihoodSet
-from likeset.spaces.base import Embedded, Space
+from likeset.spaces.base import Space
 from likeset.undo import Undo
+from likeset.voices.automatic import automatic_windows
+from likeset.voices.windows import WINDOWS, AnyWindows
 from likeset.weights import Unweighted, Weigher, Weighting
-from likeset.window_choice import automatic_windows
-from likeset.windows import WINDOWS, AnyWindows
 
 
 class ConfidenceSequence(AllOrNothing):
@@ -133,7 +135,7 @@ class ConfidenceSequence(AllOrNothing):
         >>> seq.n_observations
         2
         """
-        from likeset.durable import DurableRecord
+        from likeset.persistence.durable import DurableRecord
 
         sequence = cls(family, space, alpha, predictor, weighting, windows)
         sequence._durable = DurableRecord(sequence, path, windows)
@@ -175,7 +177,7 @@ class ConfidenceSequence(AllOrNothing):
         """Say, before the first observation, which covariates will be asked about.
 
         With ``windows="auto"`` the sequence then takes windows around these arms (in a linear model, if one observation
-        can tell much, see :mod:`~likeset.window_choice`): tighter bounds for them, and as valid, since arms known
+        can tell much, see :mod:`~likeset.voices.automatic`): tighter bounds for them, and as valid, since arms known
         beforehand do not depend on any y. A finite domain, or windows given, stay what they are.
         """
         with self._lock:
@@ -219,7 +221,7 @@ class ConfidenceSequence(AllOrNothing):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the sequence to a file that ``likeset.load`` continues bit for bit."""
-        from likeset.persistence import save
+        from likeset.persistence.files import save
 
         with self._lock:
             self._settle()

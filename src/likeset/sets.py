@@ -20,22 +20,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likeset import support
+from likeset import _solver
+from likeset._solver import Ellipsoid, PreparedSet, is_quadratic
+from likeset._solver.charge import charge_of, minima
+from likeset._solver.evaluate import log_sum_exp, reweighted, term_values, values_and_slopes
+from likeset._solver.linalg.threads import SingleThreadedBlas
+from likeset._solver.problem import CurveTerms, LevelSet, Solution, StartsNear, Terms, WindowedSet, WindowTable
+from likeset._solver.voice_sums import window_exponents
+from likeset._typing import EPS, Array
 from likeset.arguments import LARGEST, positive_integer, real_array, real_number, signs
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
-from likeset.merged import Seen, with_columns
+from likeset.families.merged import Seen, with_columns
 from likeset.outline import outline
 from likeset.peaks import Peak, maximise_upper
 from likeset.spaces.base import IN_SPAN, Basis, Space
 from likeset.spaces.linear import Linear
-from likeset.support import Ellipsoid, PreparedSet, is_quadratic
-from likeset.support.charge import charge_of, minima
-from likeset.support.evaluate import log_sum_exp, reweighted, term_values, values_and_slopes
-from likeset.support.terms import Array, CurveTerms, LevelSet, Solution, StartsNear, Terms, WindowedSet, WindowTable
-from likeset.support.threads import SingleThreadedBlas
-from likeset.support.window_table import window_exponents
 
-_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+_ROUNDING = 64 * EPS
 _GRADIENT_STEP = 1e-5
 
 
@@ -288,7 +289,7 @@ class LikelihoodSet:
     def charge(self) -> float:
         """Nats by which bounds raise the level, because in a function space covariates were merged to numerical rank.
 
-        Zero in linear models and wherever the basis holds every covariate seen; see :mod:`likeset.support.charge`.
+        Zero in linear models and wherever the basis holds every covariate seen; see :mod:`likeset._solver.charge`.
         ``log_ratio`` and ``contains`` are exact without it.
         """
         squares = np.where(np.isneginf(self._gains), 0.0, self._seen.outside**2)
@@ -405,9 +406,9 @@ class LikelihoodSet:
             # The sum of the gains was rounded; the sum of their sizes is at most this root.
             rounding = _ROUNDING * sqrt(len(self._gains) * float(self._gains.dot(self._gains)))
             level = self._level + rounding + self.charge
-            return support.prepare(LevelSet(coordinates, self._terms, level, self.space.bound))
+            return _solver.prepare(LevelSet(coordinates, self._terms, level, self.space.bound))
         level = -log(self.alpha) + self.charge
-        return support.prepare_windows(
+        return _solver.prepare_windows(
             WindowedSet(coordinates, self._terms, self._gains, self._windows, level, self.space.bound)
         )
 

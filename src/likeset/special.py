@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from likeset._typing import Array
 from likeset.compiling import njit
-
-Array = NDArray[np.float64]
 
 
 def log_gamma(x: Array | float) -> Array:

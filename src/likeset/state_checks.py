@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from likeset._typing import Array
 from likeset.arguments import LARGEST
-
-Array = NDArray[np.float64]
 
 NORMALISED = 1e-9  # nats by which shares may miss one: rounding of one step
 

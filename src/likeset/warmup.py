@@ -11,14 +11,14 @@ from functools import partial
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.bandits import UCB
 from likeset.checks import built_in_families
 from likeset.errors import InvalidArgumentError
 from likeset.families import FAMILIES, Family
-from likeset.families.base import Array
 from likeset.sequence import ConfidenceSequence
 from likeset.spaces import RKHS, Linear, Space
-from likeset.windows import Windows
+from likeset.voices.windows import Windows
 
 NAMES = tuple(cls.__name__.lower() for cls in FAMILIES)
 

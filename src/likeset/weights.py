@@ -10,10 +10,12 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import choice, positive
+from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import Array, Family
-from likeset.spaces.base import Embedded, Space
+from likeset.families.base import Family
+from likeset.spaces.base import Space
 from likeset.state_checks import expect_inverse
 from likeset.undo import Undo
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import positive_integer
-from likeset.bandits.protocols import Array
 from likeset.errors import InvalidArgumentError, ShapeError
 
 

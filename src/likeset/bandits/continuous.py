@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import real_array
-from likeset.bandits.protocols import Array
 from likeset.bandits.rewards import Reward
 from likeset.bandits.running import score_lowers, score_uppers
 from likeset.errors import InvalidArgumentError, ShapeError

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from likeset.bandits.protocols import Array
+from likeset._typing import EPS, Array
 from likeset.spaces import Linear
 
 
@@ -23,6 +23,6 @@ def difference_uppers(current: Any, sign: float, rows: Array, other: Array) -> A
     if isinstance(getattr(current, "space", None), Linear):
         lengths = np.linalg.norm(first, axis=1) + np.linalg.norm(second, axis=1)
         bound = current.space.bound
-        slack = 4 * np.finfo(np.float64).eps * lengths * (bound if np.isfinite(bound) else 1.0)  # of the subtraction
+        slack = 4 * EPS * lengths * (bound if np.isfinite(bound) else 1.0)  # of the subtraction
         return np.asarray(current.upper(first - second)) + slack
     return None

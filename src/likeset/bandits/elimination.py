@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likeset._typing import Array
 from likeset.arguments import real_number
 from likeset.bandits.differences import difference_uppers
 from likeset.bandits.policy import Policy, Recommendation
-from likeset.bandits.protocols import Array
 from likeset.bandits.ties import highest, ranked
 from likeset.errors import EmptySetError, InvalidArgumentError
 

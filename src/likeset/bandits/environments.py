@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import choice, generator, positive, positive_integer, real_array, seed_number
 from likeset.bandits.arms import index_among
-from likeset.bandits.protocols import Array
 from likeset.bandits.rewards import INCREASING, Reward, as_reward
 from likeset.errors import InvalidArgumentError, PieceError, ShapeError
 from likeset.extras import optional_packages

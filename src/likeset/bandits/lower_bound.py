@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.bandits.policy import Policy
-from likeset.bandits.protocols import Array
 from likeset.bandits.running import score_lowers
 from likeset.bandits.ties import ranked
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import flag, generator
 from likeset.bandits.arms import Arms, how_many
 from likeset.bandits.continuous import Box, most_optimistic, safest
-from likeset.bandits.protocols import Array, checked_sequence, refuse_outcome
+from likeset.bandits.protocols import checked_sequence, refuse_outcome
 from likeset.bandits.rewards import as_reward, reach_of
 from likeset.bandits.running import RunningBounds
 from likeset.bandits.ties import highest

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
+from likeset._typing import Array
 from likeset.arguments import real_array
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.sequence import ConfidenceSequence
-
-Array = NDArray[np.float64]
 
 
 class QuerySet(Protocol):

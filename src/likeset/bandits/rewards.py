@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import flag, floats
-from likeset.bandits.protocols import Array
 from likeset.errors import InvalidArgumentError, PieceError, ShapeError
 from likeset.spaces import RKHS, Linear
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likeset._typing import Array
 from likeset.bandits import witnesses
-from likeset.bandits.protocols import Array
 from likeset.bandits.rewards import Reward
 from likeset.bandits.ties import tie_width
 from likeset.errors import EmptySetError

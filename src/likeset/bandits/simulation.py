@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likeset._typing import Array
 from likeset.arguments import choice as one_of
 from likeset.arguments import file_path, flag, generator, positive_integer, writing
-from likeset.atomic_file import write_table
 from likeset.bandits.arms import Arms
-from likeset.bandits.protocols import Array
 from likeset.errors import EmptySetError, InvalidArgumentError
+from likeset.persistence.atomic_file import write_table
 
 
 @dataclass(frozen=True)

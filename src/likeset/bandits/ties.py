@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likeset.bandits.protocols import Array
+from likeset._typing import Array
 
 TIE = 1e-6  # relative: bounds closer than this are ties (they are rounded outward by less)
 

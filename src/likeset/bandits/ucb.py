@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import flag, positive_integer
 from likeset.bandits.continuous import Box, most_optimistic
 from likeset.bandits.policy import Policy
-from likeset.bandits.protocols import Array, checked_sequence
+from likeset.bandits.protocols import checked_sequence
 from likeset.bandits.running import score_uppers
 from likeset.bandits.ties import ranked
 from likeset.errors import InvalidArgumentError

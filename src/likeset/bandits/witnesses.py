@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likeset.bandits.protocols import Array
+from likeset._typing import Array
 from likeset.spaces import RKHS, Linear
 
 _SOUND = 3e-7  # relative rounding that a witness may have; less than what counts as a tie

@@ -15,13 +15,15 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.all_or_nothing import Atomic
 from likeset.arguments import error_level, has_shape
 from likeset.comparison.ellipsoid import Ellipsoid
+from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError, PieceError, ShapeError
-from likeset.families.base import Array, Family, checked_family
-from likeset.ledger import Ledger
-from likeset.spaces.base import Basis, Embedded, Space, checked_space
+from likeset.evidence.ledger import Ledger
+from likeset.families.base import Family, checked_family
+from likeset.spaces.base import Basis, Space, checked_space
 from likeset.spaces.linear import Linear
 from likeset.spaces.rkhs import RKHS
 from likeset.undo import Undo

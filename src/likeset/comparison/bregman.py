@@ -6,6 +6,8 @@ from typing import Self
 
 import numpy as np
 
+from likeset._solver.evaluate import evaluate_terms
+from likeset._solver.problem import CurveTerms
 from likeset.arguments import positive
 from likeset.comparison.base import Comparison, check_model, default_penalty
 from likeset.comparison.likelihood import LevelSnapshot, level_snapshot, likelihood_terms, lowest
@@ -13,8 +15,6 @@ from likeset.errors import InvalidArgumentError
 from likeset.families.base import CurveFamily, Family
 from likeset.families.gaussian import Gaussian
 from likeset.spaces.base import Space
-from likeset.support.curves import evaluate_terms
-from likeset.support.terms import CurveTerms
 
 
 class BregmanDeviation(Comparison):

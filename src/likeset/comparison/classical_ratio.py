@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Self
 
+from likeset._typing import Array
 from likeset.comparison.base import Comparison, check_model
 from likeset.comparison.likelihood import LevelSnapshot, level_snapshot
-from likeset.families.base import Array, Family
+from likeset.embedded import Embedded
+from likeset.families.base import Family
 from likeset.predictors.ftrl import FTRL
-from likeset.spaces.base import Embedded, Space
+from likeset.spaces.base import Space
 from likeset.undo import Undo
 
 

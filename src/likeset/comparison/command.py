@@ -15,12 +15,13 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from likeset.atomic_file import write_picture
+from likeset._typing import Array
 from likeset.comparison.compare import compare, formatted
 from likeset.extras import require
 from likeset.families import Bernoulli, Gaussian, Laplace, Poisson, Weibull
-from likeset.families.base import Array, Family
+from likeset.families.base import Family
 from likeset.messages import say
+from likeset.persistence.atomic_file import write_picture
 from likeset.spaces import RKHS, Linear
 from likeset.spaces.base import Space
 

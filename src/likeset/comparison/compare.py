@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import choice, file_path, positive_integer, real_array, seed_number, writing
-from likeset.atomic_file import write_table
 from likeset.comparison.base import check_model
 from likeset.comparison.likelihood import height
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import Array, Family
+from likeset.families.base import Family
+from likeset.persistence.atomic_file import write_table
 from likeset.predictors.ftrl import FTRL
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet

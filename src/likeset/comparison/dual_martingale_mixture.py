@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import positive
 from likeset.comparison.base import default_penalty, finite_bound
 from likeset.comparison.convex_martingale_mixture import squared_mixture_radius
 from likeset.comparison.ellipsoid_family import EllipsoidFamily
 from likeset.comparison.least_squares import LeastSquaresSet
-from likeset.families.base import Array
 from likeset.spaces.base import Space
 
 GRID = 2.0 ** np.arange(-12.0, 13.0)

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from likeset import support
+from likeset import _solver
+from likeset._solver import PreparedSet
+from likeset._solver.linalg.threads import SingleThreadedBlas
+from likeset._solver.problem import CurveTerms, LevelSet
+from likeset._typing import Array
+from likeset.curves import Curve
 from likeset.errors import EmptySetError
-from likeset.families.base import Array
 from likeset.spaces.base import Basis, Space
-from likeset.support import PreparedSet
-from likeset.support.terms import Curve, CurveTerms, LevelSet
-from likeset.support.threads import SingleThreadedBlas
 
 _OUTWARD = 1e-10  # relative; far above the rounding of the solves below
 
@@ -126,6 +127,6 @@ class Ellipsoid:
         root[d, d] = np.sqrt(self._outside)
         tilt = root @ np.append(self._centre, 0.0)
         level = 0.5 * (self._squared_radius - float(tilt @ tilt))
-        return support.prepare(
+        return _solver.prepare(
             LevelSet(root, CurveTerms(Curve.QUADRATIC, np.ones(d + 1), tilt), level, self.space.bound)
         )

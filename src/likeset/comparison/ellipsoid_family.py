@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.comparison.least_squares import LeastSquares
 from likeset.errors import EmptySetError
-from likeset.families.base import Array
 from likeset.spaces.base import Basis, Space
 
 _OUTWARD = 1e-10

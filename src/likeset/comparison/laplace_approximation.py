@@ -6,16 +6,17 @@ from typing import Self
 
 import numpy as np
 
+from likeset._solver.evaluate import evaluate_terms
+from likeset._solver.problem import CurveTerms
+from likeset._typing import Array
 from likeset.arguments import flag, positive
 from likeset.comparison.base import Comparison, check_model, default_penalty
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.comparison.likelihood import likelihood_terms, lowest
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import Array, CurveFamily, Family
+from likeset.families.base import CurveFamily, Family
 from likeset.families.gaussian import Gaussian
 from likeset.spaces.base import Space
-from likeset.support.curves import evaluate_terms
-from likeset.support.terms import CurveTerms
 
 
 class LaplaceApproximation(Comparison):

@@ -10,12 +10,14 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from likeset._solver.linalg.threads import SingleThreadedBlas
+from likeset._typing import Array
 from likeset.arguments import positive
 from likeset.comparison.base import Comparison, check_model
-from likeset.families.base import Array, Family
+from likeset.embedded import Embedded
+from likeset.families.base import Family
 from likeset.families.gaussian import Gaussian
-from likeset.spaces.base import Embedded, Space
-from likeset.support.threads import SingleThreadedBlas
+from likeset.spaces.base import Space
 from likeset.undo import Undo
 
 

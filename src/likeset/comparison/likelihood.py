@@ -13,13 +13,14 @@ from functools import cached_property
 
 import numpy as np
 
+from likeset._solver.absolute.kernel import minimise_penalised
+from likeset._solver.evaluate import term_values
+from likeset._solver.newton import minimise_over_ball
+from likeset._solver.problem import PointTerms, Terms
+from likeset._typing import Array
 from likeset.comparison.base import Stream
-from likeset.merged import with_columns
+from likeset.families.merged import with_columns
 from likeset.sets import LikelihoodSet
-from likeset.support.evaluate import term_values
-from likeset.support.newton import minimise_over_ball
-from likeset.support.piecewise import minimise_penalised
-from likeset.support.terms import Array, PointTerms, Terms
 
 _GAP = 1e-10  # nats
 _NO_PENALTY = 1e-10  # the solver for Laplace noise wants some

@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 
+from likeset._solver.problem import CurveTerms
 from likeset.arguments import flag, positive
 from likeset.comparison.base import Comparison, check_model, default_penalty, finite_bound
 from likeset.comparison.ellipsoid import Ellipsoid
@@ -14,7 +15,6 @@ from likeset.errors import InvalidArgumentError
 from likeset.families.base import Family
 from likeset.families.poisson import Poisson
 from likeset.spaces.base import Space
-from likeset.support.terms import CurveTerms
 
 
 class MutnyKrause(Comparison):

@@ -6,14 +6,16 @@ from typing import Self
 
 import numpy as np
 
+from likeset._solver.evaluate import curve_heights, term_values
+from likeset._solver.problem import CurveTerms
+from likeset._typing import Array
 from likeset.arguments import positive
 from likeset.comparison.base import Comparison, check_model, default_penalty
 from likeset.comparison.likelihood import LevelSnapshot, level_snapshot, likelihood_terms, lowest
+from likeset.curves import Curve
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import Array, CurveFamily, Family
+from likeset.families.base import CurveFamily, Family
 from likeset.spaces.base import Space
-from likeset.support.evaluate import curve_heights, term_values
-from likeset.support.terms import Curve, CurveTerms
 
 _ROUNDS = 12  # damped fixed-point steps at most; every one gives a valid bound, the best is kept
 

@@ -24,8 +24,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.errors import ObservationError
-from likeset.families.base import Array, Family
+from likeset.families.base import Family
 from likeset.families.gaussian import Gaussian
 from likeset.families.laplace import Laplace
 from likeset.families.weibull import EULER, LogWeibull, Weibull

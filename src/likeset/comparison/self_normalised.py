@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from likeset._solver.linalg.threads import SingleThreadedBlas
+from likeset._solver.problem import CurveTerms
+from likeset._typing import Array
 from likeset.arguments import positive
 from likeset.comparison.least_squares import LeastSquaresSet
 from likeset.comparison.likelihood import LevelSnapshot
-from likeset.merged import Seen
-from likeset.spaces.base import Array, Space
-from likeset.support.terms import Curve, CurveTerms
-from likeset.support.threads import SingleThreadedBlas
+from likeset.curves import Curve
+from likeset.families.merged import Seen
+from likeset.spaces.base import Space
 
 
 class SelfNormalised(LeastSquaresSet):

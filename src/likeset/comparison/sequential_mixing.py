@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Self
 
+from likeset._typing import Array
 from likeset.arguments import positive
 from likeset.comparison.base import Comparison, check_model, default_penalty
 from likeset.comparison.likelihood import LevelSnapshot, level_snapshot
-from likeset.families.base import Array, Family
+from likeset.embedded import Embedded
+from likeset.families.base import Family
 from likeset.predictors.mixture import Mixture
-from likeset.spaces.base import Embedded, Space
+from likeset.spaces.base import Space
 from likeset.undo import Undo
 
 

@@ -6,15 +6,17 @@ from typing import Self
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import flag, positive, positive_integer
 from likeset.comparison.base import Comparison, check_model, finite_bound, longest_covariate, parameter_dimension
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.comparison.least_squares import LeastSquares
 from likeset.comparison.pseudo_maximisation import SubExponentialConstants, choose_constants
 from likeset.comparison.responses import refuse_censored, response
+from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import Array, Family
-from likeset.spaces.base import Embedded, Space
+from likeset.families.base import Family
+from likeset.spaces.base import Space
 from likeset.undo import Undo
 
 

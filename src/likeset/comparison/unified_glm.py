@@ -6,13 +6,14 @@ from typing import Self
 
 import numpy as np
 
+from likeset._solver.evaluate import evaluate_terms
+from likeset._solver.problem import PointTerms, Terms
+from likeset._typing import Array
 from likeset.comparison.base import Comparison, check_model, finite_bound, parameter_dimension
 from likeset.comparison.likelihood import LevelSnapshot, level_snapshot, likelihood_terms, lowest
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import Array, Family
+from likeset.families.base import Family
 from likeset.spaces.base import Space
-from likeset.support.curves import evaluate_terms
-from likeset.support.terms import PointTerms, Terms
 
 
 def lipschitz(X: Array, terms: Terms, bound: float) -> float:

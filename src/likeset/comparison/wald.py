@@ -6,17 +6,18 @@ from typing import Self
 
 import numpy as np
 
+from likeset._solver.evaluate import evaluate_terms
+from likeset._solver.problem import PointTerms, Terms
+from likeset._typing import Array
 from likeset.arguments import flag, positive_integer
 from likeset.comparison.base import Comparison, check_model
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.comparison.likelihood import likelihood_terms, lowest
 from likeset.comparison.wilks import chi_square_quantile
-from likeset.families.base import Array, Family
+from likeset.families.base import Family
 from likeset.families.laplace import Laplace
 from likeset.spaces.base import Space
 from likeset.spaces.linear import Linear
-from likeset.support.curves import evaluate_terms
-from likeset.support.terms import PointTerms, Terms
 
 
 class Wald(Comparison):

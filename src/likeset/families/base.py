@@ -18,13 +18,12 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from likeset._solver.evaluate import curve_heights
+from likeset._typing import Array
 from likeset.arguments import floats, generator, real_array, real_number
+from likeset.curves import Curve
 from likeset.errors import InvalidArgumentError, ObservationError, ShapeError
 from likeset.special import sigmoid
-from likeset.support.evaluate import curve_heights
-from likeset.support.terms import Curve
-
-Array = NDArray[np.float64]
 
 MOST_NODES = 10**6
 

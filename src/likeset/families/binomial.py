@@ -6,17 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import floats, positive_integer, real_array
-from likeset.families.base import (
-    Array,
-    CurveFamily,
-    largest_predictor,
-    observation_vector,
-    refuse,
-    source_of_noise,
-)
+from likeset.curves import Curve
+from likeset.families.base import CurveFamily, largest_predictor, observation_vector, refuse, source_of_noise
 from likeset.special import log_gamma, sigmoid
-from likeset.support.terms import Curve
 
 TABULATED = 1 << 16  # numbers of trials below this have a table of log C(n, y): faster, and small
 

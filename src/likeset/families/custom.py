@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import flag, floats, real_array
 from likeset.errors import InvalidArgumentError, NotConvexError, PieceError
 from likeset.families.base import (
-    Array,
     largest_predictor,
     misfit,
     observation_vector,

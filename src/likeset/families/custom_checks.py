@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.errors import NotConvexError, PieceError
-from likeset.families.base import Array
 from likeset.families.mass import Mass, around, distances, integrate, nearest_scale
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import LARGEST, floats, positive, real_array
+from likeset.curves import Curve
 from likeset.families.base import (
-    Array,
     CurveFamily,
     largest_predictor,
     misfit,
@@ -19,7 +20,6 @@ from likeset.families.base import (
     predictor_vector,
     source_of_noise,
 )
-from likeset.support.terms import Curve
 
 
 class Gaussian(CurveFamily):

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import floats, positive, real_array
 from likeset.families.base import (
-    Array,
     largest_predictor,
     misfit,
     node_count,

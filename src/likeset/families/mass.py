@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likeset.families.base import Array
+from likeset._typing import Array
 
 # Nodes on [0, 1) from the outside in, and weights, of Kronrod's rule of order 15; every second one is a Gauss node.
 _HALF = [0.9914553711208126, 0.9491079123427585, 0.8648644233597691, 0.7415311855993945,

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import floats, real_array
+from likeset.curves import Curve
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import (
-    Array,
     CurveFamily,
     largest_predictor,
     misfit,
@@ -21,7 +22,6 @@ from likeset.families.base import (
     source_of_noise,
 )
 from likeset.special import log_gamma
-from likeset.support.terms import Curve
 
 STIRLING_FROM = 16.0
 _LARGEST = 36.0  # e^36 is about 2^52: beyond, whole numbers are not exact

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import Array
 from likeset.arguments import floats, positive, real_array
+from likeset.curves import Curve
 from likeset.errors import ShapeError
 from likeset.families.base import (
-    Array,
     CurveFamily,
     largest_predictor,
     node_count,
@@ -28,7 +29,6 @@ from likeset.families.base import (
     refuse,
     source_of_noise,
 )
-from likeset.support.terms import Curve
 
 EULER = 0.5772156649015329
 

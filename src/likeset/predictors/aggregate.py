@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from likeset._typing import Array
+from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import Array, Family
-from likeset.merged import MergedData
+from likeset.families.base import Family
+from likeset.families.merged import MergedData
 from likeset.predictors.base import Blend, Forecaster, Predictor, is_piece, updated_shares
 from likeset.predictors.ftrl import FTRL
 from likeset.predictors.mixture import Mixture
-from likeset.spaces.base import Embedded, Space
+from likeset.spaces.base import Space
 from likeset.state_checks import expect_log_shares
 from likeset.undo import Undo
 

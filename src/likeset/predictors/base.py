@@ -16,10 +16,12 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from likeset._solver.evaluate import log_sum_exp
+from likeset._typing import Array
 from likeset.arguments import real_number
-from likeset.families.base import Array, Family
-from likeset.spaces.base import Embedded, Space
-from likeset.support.evaluate import log_sum_exp
+from likeset.embedded import Embedded
+from likeset.families.base import Family
+from likeset.spaces.base import Space
 
 
 @runtime_checkable

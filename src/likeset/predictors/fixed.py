@@ -9,11 +9,13 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from likeset._typing import Array
 from likeset.arguments import real_array
+from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError, ShapeError
-from likeset.families.base import Array, Family
+from likeset.families.base import Family
 from likeset.predictors.base import PlugIn
-from likeset.spaces.base import Embedded, Space
+from likeset.spaces.base import Space
 from likeset.undo import Undo
 
 

@@ -2,13 +2,15 @@ r"""Plug-in forecasts of online learning: Follow-the-Regularised-Leader and Vovk
 
 from __future__ import annotations
 
+from likeset._typing import Array
 from likeset.arguments import positive
+from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import Array, CurveFamily, Family
-from likeset.merged import MergedData
+from likeset.families.base import CurveFamily, Family
+from likeset.families.merged import MergedData
 from likeset.predictors.base import PlugIn
 from likeset.predictors.penalised import CurveFit, DirectFit
-from likeset.spaces.base import Embedded, Space
+from likeset.spaces.base import Space
 from likeset.undo import Undo
 
 

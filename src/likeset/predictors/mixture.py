@@ -15,19 +15,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from likeset._solver.evaluate import log_sum_exp
+from likeset._typing import Array
 from likeset.arguments import real_array
+from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import Array, CurveFamily, Family
+from likeset.families.base import CurveFamily, Family
 from likeset.families.gaussian import Gaussian
 from likeset.families.laplace import Laplace
-from likeset.merged import MergedData
+from likeset.families.merged import MergedData
 from likeset.predictors.base import updated_shares
 from likeset.predictors.posterior import ExactPosterior, FittedPosterior, GenericPosterior, LaplacePosterior
 from likeset.predictors.predictive import Predictive, predictive
 from likeset.predictors.variational import VariationalPosterior
-from likeset.spaces.base import Embedded, Space
+from likeset.spaces.base import Space
 from likeset.state_checks import expect_log_shares
-from likeset.support.evaluate import log_sum_exp
 from likeset.undo import Undo
 
 DEFAULT_GRID = (1.0, 4.0, 16.0, 64.0, 256.0)

@@ -20,14 +20,15 @@ import math
 
 import numpy as np
 
+from likeset._solver.newton import ball_step, minimise_over_ball, newton_ball
+from likeset._solver.problem import CallableTerms, PointTerms
+from likeset._typing import Array
 from likeset.compiling import njit
+from likeset.curves import curve_slopes
+from likeset.embedded import Embedded
 from likeset.families.base import CurveFamily
-from likeset.merged import CurveSums, MergedData, with_columns
-from likeset.spaces.base import Embedded
+from likeset.families.merged import CurveSums, MergedData, with_columns
 from likeset.state_checks import expect_array, expect_number
-from likeset.support.curves import curve_slopes
-from likeset.support.newton import ball_step, minimise_over_ball, newton_ball
-from likeset.support.terms import Array, CallableTerms, PointTerms
 from likeset.undo import Undo
 
 GRADIENT_TOLERANCE = 1e-4  # in the norm of H^-1: the objective is then within 5e-9 nats of its minimum
@@ -225,7 +226,7 @@ class DirectFit:
         if self.stale:
             X, terms = with_columns(self.data.coordinates, dimension), self.data.terms()
             if isinstance(terms, PointTerms):
-                from likeset.support.piecewise import minimise_penalised
+                from likeset._solver.absolute.kernel import minimise_penalised
 
                 self.theta = minimise_penalised(X, terms, self.penalty, self.bound, self.theta)
             else:

@@ -16,22 +16,23 @@ import math
 
 import numpy as np
 
-from likeset.compiling import njit
-from likeset.families.base import CurveFamily, Family
-from likeset.families.gaussian import Gaussian
-from likeset.merged import MergedData
-from likeset.predictors.penalised import expand
-from likeset.spaces.base import Embedded
-from likeset.state_checks import expect_array, expect_factors, expect_number
-from likeset.support.curves import curve_slopes
-from likeset.support.newton import (
+from likeset._solver.newton import (
     cholesky_shifted,
     minimise_over_ball,
     newton_ball,
     solve_lower,
     solve_lower_transposed,
 )
-from likeset.support.terms import Array, CallableTerms, CurveTerms
+from likeset._solver.problem import CallableTerms, CurveTerms
+from likeset._typing import Array
+from likeset.compiling import njit
+from likeset.curves import curve_slopes
+from likeset.embedded import Embedded
+from likeset.families.base import CurveFamily, Family
+from likeset.families.gaussian import Gaussian
+from likeset.families.merged import MergedData
+from likeset.predictors.penalised import expand
+from likeset.state_checks import expect_array, expect_factors, expect_number
 from likeset.undo import Undo
 
 MODE_GAP = 1e-6  # nats; a belief need not be exact to be valid

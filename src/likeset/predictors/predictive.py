@@ -12,11 +12,12 @@ from typing import Protocol
 
 import numpy as np
 
-from likeset.families.base import Array, Family
+from likeset._solver.evaluate import log_sum_exp
+from likeset._typing import Array
+from likeset.families.base import Family
 from likeset.families.gaussian import Gaussian
 from likeset.families.laplace import Laplace
 from likeset.special import log_normal_cdf, log_scaled_normal_tail
-from likeset.support.evaluate import log_sum_exp
 
 _HERMITE_NODES = 40
 _ROOT_TWO_PI = sqrt(2 * pi)

@@ -19,10 +19,11 @@ import math
 
 import numpy as np
 
+from likeset._solver.newton import cholesky_shifted, solve_lower, solve_lower_transposed
+from likeset._solver.problem import PointTerms
+from likeset._typing import Array, IntArray
 from likeset.compiling import njit
 from likeset.predictors.posterior import FittedPosterior
-from likeset.support.newton import cholesky_shifted, solve_lower, solve_lower_transposed
-from likeset.support.terms import Array, IntArray, PointTerms
 
 SWEEPS = 12
 SETTLED = 1e-3  # stop when no z moves by more than this fraction of its standard deviation

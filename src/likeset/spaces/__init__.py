@@ -1,6 +1,7 @@
 """Spaces: where theta lives and how covariates are embedded."""
 
-from likeset.spaces.base import Basis, Embedded, Space
+from likeset.embedded import Embedded
+from likeset.spaces.base import Basis, Space
 from likeset.spaces.linear import Linear
 from likeset.spaces.rkhs import RKHS
 

@@ -7,34 +7,13 @@ is flat and only |theta| <= bound matters. Linear models and function spaces sha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
+from likeset._typing import Array
 from likeset.errors import InvalidArgumentError
-
-Array = NDArray[np.float64]
 
 IN_SPAN = 2.5e-6
 """Share of a covariate's length outside the span up to which it is bounded (times |theta|) rather than solved for."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Embedded:
-    """One covariate as predictors and weightings see it.
-
-    x            the covariate as the user gave it (one row)
-    coordinates  in the orthonormal basis of the span, which includes x
-    index        number of this distinct covariate, in order of first appearance
-    outside      length of the part of x outside that span, at most: small, but not always zero
-    """
-
-    x: Array
-    coordinates: Array
-    index: int
-    outside: float = 0.0
 
 
 @runtime_checkable

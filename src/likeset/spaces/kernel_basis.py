@@ -22,7 +22,7 @@ for A'c_x = sum_p a_xp k_p, whose squared length is |c_x|^2 - a_x'(L L' - K_PP) 
 A point joins P if apart_x exceeds ``RANK_TOLERANCE`` k(x, x) (or four nuggets), or if a_x is long. Duplicates and
 smooth kernels on fine grids thus keep P small, and with it the cost of every query; where points come in order each is
 extrapolated from those before, and more of them join than in a mixed order. What a point that does not join sticks out
-by is charged to the likelihood (:mod:`likeset.support.charge`), never dropped.
+by is charged to the likelihood (:mod:`likeset._solver.charge`), never dropped.
 
 The Gram identity is checked for every new row, and L L' - K_PP >= SURE E whenever P has doubled.
 """
@@ -35,14 +35,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from likeset._solver.linalg.threads import SingleThreadedBlas
+from likeset._typing import EPS, Array
 from likeset.errors import InvalidArgumentError, NumericalError
-from likeset.spaces.base import IN_SPAN, Array
-from likeset.support.threads import SingleThreadedBlas
+from likeset.spaces.base import IN_SPAN
 
 if TYPE_CHECKING:
     from likeset.spaces.rkhs import RKHS
 
-EPS = float(np.finfo(np.float64).eps)
 RANK_TOLERANCE = 1.5e-12
 NUGGET = 2.5e-14
 SURE = 0.75  # share of the nugget that rounding leaves intact

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from likeset._typing import EPS, Array
 from likeset.arguments import LARGEST, positive, positive_integer, rows
 from likeset.compiling import njit
 from likeset.errors import InvalidArgumentError
-from likeset.spaces.base import Array
 
 _SHORTEST = 1 / LARGEST  # of a covariate's largest entry; the square of a shorter one may be zero
-_NEW_DIRECTION = 64 * float(np.finfo(np.float64).eps)  # times sqrt(dim): a residual below this share of |x| is rounding
+_NEW_DIRECTION = 64 * EPS  # times sqrt(dim): a residual below this share of |x| is rounding
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ theorem). :mod:`~likeset.spaces.kernel_basis` keeps an orthonormal basis of the 
 
 **Numerical rank.** Duplicates, near-duplicates and smooth kernels on fine grids keep the basis small: a section that
 lies in the span up to a relative 1e-12 (in the square) adds no vector. Nothing is dropped: queries keep their part
-outside the span, observations are charged for theirs (:mod:`likeset.support.charge`), so bands and sets stay outer.
+outside the span, observations are charged for theirs (:mod:`likeset._solver.charge`), so bands and sets stay outer.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likeset._solver.linalg.threads import SingleThreadedBlas
+from likeset._typing import EPS, Array
 from likeset.arguments import positive, positive_integer, real_array, rows
 from likeset.errors import InvalidArgumentError, ShapeError
-from likeset.spaces.base import Array
-from likeset.spaces.kernel_basis import EPS, RKHSBasis
+from likeset.spaces.kernel_basis import RKHSBasis
 from likeset.spaces.kernel_settings import kernel_from_settings, kernel_settings
-from likeset.support.threads import SingleThreadedBlas
 
 Kernel = Callable[[Array, Array], Array]
 

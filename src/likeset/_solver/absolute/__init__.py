@@ -1,0 +1,1 @@
+"""Absolute values (Laplace noise): an interior-point method."""

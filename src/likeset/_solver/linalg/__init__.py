@@ -1,0 +1,1 @@
+"""Factorisations and sums: one matrix at a time, or many problems side by side (lanes)."""

@@ -1,0 +1,257 @@
+r"""Maximum of a linear function over an ellipsoid cut with a ball: a pencil of ellipsoids.
+
+    C = { theta : F(theta) <= level, |theta| <= B },      F quadratic with Hessian diag(h), h >= 0.
+
+**Outer bounds.** Every rho >= 0 gives an ellipsoid that contains C, because |theta| <= B on C:
+
+    E_rho = { F(theta) + rho (|theta|^2 - B^2) / 2 <= level };
+
+rho = 0 is the ellipsoid alone, rho -> inf the ball alone. Measure from a centre theta_c of C, delta = theta -
+theta_c, and write g = grad F(theta_c), e = level - F(theta_c), e2 = B^2 - |theta_c|^2, c = g + rho theta_c,
+w_i = 1 / (h_i + rho). The maximum of alpha'delta over E_rho is
+
+    D(rho) = sqrt(2 P S) - T,      attained at  delta_i = w_i (alpha_i u - c_i),  u = sqrt(2 P / S),
+    P = e + rho e2 / 2 + sum_i c_i^2 w_i / 2,    S = sum_i alpha_i^2 w_i,    T = sum_i alpha_i c_i w_i.
+
+D is the Lagrangian dual with the multiplier 1/u of F already minimised out. *Every* rho is a certificate,
+and the best one is exact (strong duality: two convex constraints).
+
+**The best rho.** D'(rho) has the sign of B^2 - |theta|^2 at the maximiser theta_c + delta, and changes
+it once. So: if the ball's own maximiser satisfies F <= level, the answer is B|a|; if the maximiser at rho = 0
+lies in the ball, it is D(0); otherwise both constraints bind and rho is the root of |theta(rho)| = B.
+
+**The root.** G(rho) = rho (|theta(rho)|^2 - B^2), which is 2 (level - F(theta(rho))), is nearly linear in rho
+when rho is small against the curvatures h, and in 1/rho when it is large. Newton's method in the variable
+rho / (rho + max h), which behaves like either accordingly, takes about four steps; a bracket guards it.
+In P no term is negative and in |theta|^2 - B^2 only small numbers are subtracted: tiny sets stay accurate.
+
+**Outside the basis.** The part of a direction orthogonal to the basis has length ``outside`` and acts as
+one more coordinate with h = g = theta_c = 0.
+"""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from likeset._typing import EPS, Array
+from likeset.compiling import njit
+
+ROUNDING = 64 * EPS  # relative allowance for rounding in a sum of terms
+MAX_STEPS = 100
+PATIENCE = 6  # steps after which the gap is checked every time
+
+# Sums may be reordered (SIMD); infinities and NaNs keep their meaning.
+REORDER = {"reassoc", "contract"}
+
+
+class Cut(NamedTuple):
+    """C in the eigenbasis of the Hessian, measured from its centre.
+
+    Slack and room come twice: enlarged by the rounding errors, for outer bounds, and as they are, for points.
+    """
+
+    curvature: Array  # h, ascending
+    lowered: Array  # h less its rounding error, for outer bounds
+    gradient: Array  # g
+    origin: Array  # theta_c
+    radius: float  # B
+    slack: float  # e, enlarged
+    room: float  # e2, enlarged
+    inner_slack: float  # e >= 0
+    inner_room: float  # e2 >= 0
+    start: float  # first guess of rho > 0
+
+
+@njit(cache=True, error_model="numpy", fastmath=REORDER)
+def pencil(
+    rho: float, alpha: Array, outside: float, h: Array, g: Array, origin: Array, slack: float, room: float
+) -> tuple[float, float, float, float, float]:
+    """D(rho), the half-width sqrt(2 P S) of E_rho, u, |theta|^2 - B^2 at its maximiser, d/drho of that.
+
+    At rho = 0, coordinates without curvature are left out.
+    """
+    S = pp = ppw = 0.0
+    if outside > 0.0:
+        S = outside * outside / rho
+        pp = S / rho
+        ppw = pp / rho
+    T = cq = mp = qm = mmw = mpw = 0.0
+    for i in range(len(h)):
+        stiffness = h[i] + rho
+        w = 1.0 / stiffness if stiffness > 0.0 else 0.0
+        c = g[i] + rho * origin[i]
+        p = alpha[i] * w
+        q = c * w
+        m = origin[i] - q  # the centre of E_rho: delta = u p - q, theta = u p + m
+        S += alpha[i] * p
+        T += alpha[i] * q
+        cq += c * q
+        pp += p * p
+        mp += m * p
+        qm += q * (m + origin[i])
+        mmw += m * m * w
+        mpw += m * p * w
+        ppw += p * p * w
+    P = slack + 0.5 * (rho * room + cq)
+    u = sqrt(2 * P / S)
+    half_width = sqrt(2 * P * S)
+    excess = u * (u * pp + 2 * mp) - qm - room
+    u_slope = 0.5 * u * (0.5 * (room + qm) / P + pp / S)  # from P' = (e2 + qm) / 2 and S' = -pp
+    slope = 2 * u_slope * (mp + u * pp) - 2 * mmw - 4 * u * mpw - 2 * u * u * ppw
+    return half_width - T, half_width, u, excess, slope
+
+
+@njit(cache=True, error_model="numpy", fastmath=REORDER)
+def maximiser(
+    rho: float, u: float, alpha: Array, h: Array, lowered: Array, g: Array, origin: Array, step: Array
+) -> tuple[float, float, float, float]:
+    """Write the maximiser delta of E_rho to ``step``; return delta'H delta, g'delta, |delta|^2, theta_c'delta."""
+    bend = fall = square = radial = 0.0
+    for i in range(len(h)):
+        stiffness = lowered[i] + rho
+        delta = (u * alpha[i] - g[i] - rho * origin[i]) / stiffness if stiffness > 0.0 else 0.0
+        step[i] = delta
+        bend += h[i] * delta * delta
+        fall += g[i] * delta
+        square += delta * delta
+        radial += origin[i] * delta
+    return bend, fall, square, radial
+
+
+@njit(cache=True, error_model="numpy")
+def share_inside(bend: float, fall: float, square: float, radial: float, slack: float, room: float) -> float:
+    """Largest factor <= 1 that keeps theta_c + factor * delta in the set: two quadratic equations."""
+    factor = 1.0
+    if 0.5 * bend + fall > slack:
+        root = sqrt(fall * fall + 2 * bend * slack)
+        factor = 2 * slack / (root + fall) if fall > 0.0 else (root - fall) / bend
+    if factor * (factor * square + 2 * radial) > room:
+        root = sqrt(radial * radial + square * room)
+        factor = room / (root + radial) if radial > 0.0 else (root - radial) / square
+    return factor
+
+
+@njit(cache=True, error_model="numpy", fastmath=REORDER)
+def maximise(A: Array, outside: Array, basis: Array, cut: Cut, tolerance: float) -> tuple[Array, Array, Array, Array]:
+    """For every direction: value, outer bound, delta in the basis, and delta along the part outside the basis.
+
+    A direction is a row of A together with the length ``outside`` of its part orthogonal to the basis. That part
+    is beside A if the basis is square, and contained in A otherwise.
+    """
+    alpha = np.dot(A, basis)
+    n, r = alpha.shape
+    beside = basis.shape[0] == r
+    h, g, origin, radius = cut.curvature, cut.gradient, cut.origin, cut.radius
+    bounded = radius < inf
+    origin_norm = sqrt(np.sum(origin * origin))
+    flat = 0  # number of coordinates along which F is flat to rounding
+    while flat < r and cut.lowered[flat] == 0.0:
+        flat += 1
+
+    values, upper = np.empty(n), np.empty(n)
+    steps, along = np.zeros((n, r)), np.zeros(n)
+    for k in range(n):
+        direction, step = alpha[k], steps[k]
+        squared_outside = outside[k] * outside[k]
+        squared_norm = squared_outside if beside else 0.0
+        for j in range(A.shape[1]):
+            squared_norm += A[k, j] * A[k, j]
+        base = 0.0
+        for i in range(r):
+            base += direction[i] * origin[i]  # a'theta_c
+        norm = sqrt(squared_norm)
+        values[k] = upper[k] = base
+        if norm == 0.0:
+            continue
+
+        if bounded:  # the ball alone: its maximiser B a / |a|, if F allows it
+            scale = radius / norm
+            rise = 0.0
+            for i in range(r):
+                step[i] = scale * direction[i] - origin[i]
+                rise += step[i] * (g[i] + 0.5 * h[i] * step[i])
+            if rise <= cut.slack:
+                along[k] = scale * outside[k]
+                values[k], upper[k] = radius * norm, radius * norm * (1 + ROUNDING)
+                continue
+
+        for i in range(flat):
+            squared_outside += direction[i] * direction[i]
+        flat_part = sqrt(squared_outside)  # length of the part of the direction along which F is flat
+        curved = flat_part <= ROUNDING * norm
+        if not bounded and not (curved and cut.slack < inf):
+            values[k] = upper[k] = inf
+            step[:] = along[k] = np.nan
+            continue
+
+        gain, bound, along[k] = best_ellipsoid(
+            direction, outside[k], flat_part, curved, flat, radius * norm - base, cut, tolerance, step
+        )
+        values[k] = base + gain
+        upper[k] = base + bound + 8 * EPS * norm * origin_norm
+    return values, upper, steps, along
+
+
+@njit(cache=True, error_model="numpy", fastmath=REORDER)
+def best_ellipsoid(
+    alpha: Array,
+    outside: float,
+    flat_part: float,
+    curved: bool,
+    flat: int,
+    reach: float,
+    cut: Cut,
+    tolerance: float,
+    step: Array,
+) -> tuple[float, float, float]:
+    """Attained gain alpha'delta, its outer bound, and the length of delta outside the basis.
+
+    Starts at rho = 0 if the direction is ``curved``; ``reach`` is the bound from the ball; delta goes to ``step``.
+    """
+    h, lowered, g, origin = cut.curvature, cut.lowered, cut.gradient, cut.origin
+    bounded = cut.radius < inf
+    stiffest = h[len(h) - 1] if len(h) > 0 else 0.0
+    best = reach
+    rho, low, high = 0.0 if curved else cut.start, 0.0, inf
+    for count in range(MAX_STEPS):
+        if rho == 0.0:
+            # Flat coordinates are left out: over the ball they change F by at most 2 B |g_flat| and the
+            # objective by at most 2 B |alpha_flat|. Without a ball both are zero to rounding.
+            spill = 2 * cut.radius if bounded else 0.0
+            slack = cut.slack + spill * sqrt(np.sum(g[:flat] ** 2)) if flat > 0 else cut.slack
+            gain, half_width, u, excess, slope = pencil(0.0, alpha, 0.0, lowered, g, origin, slack, cut.room)
+            best = min(best, gain + spill * flat_part + 8 * EPS * half_width)
+            along, guess = 0.0, cut.start
+            last = not bounded
+            check = last or excess <= 0.0
+        else:
+            gain, half_width, u, excess, slope = pencil(rho, alpha, outside, lowered, g, origin, cut.slack, cut.room)
+            best = min(best, gain + 8 * EPS * half_width)
+            along = outside * u / rho
+            low, high = (rho, high) if excess > 0.0 else (low, rho)
+            newton = -rho * excess / (excess + rho * slope)  # in rho; next line: in rho / (rho + stiffest)
+            guess = rho + newton / max(1 - newton / (rho + stiffest), 0.05)
+            if not low < guess < high:
+                guess = 8 * rho if high == inf else rho / 8 if low == 0.0 else sqrt(low * high)
+            last = guess == rho or count == MAX_STEPS - 1
+            check = last or abs(newton) <= 1e-6 * rho or count > PATIENCE
+        if check:
+            bend, fall, square, radial = maximiser(rho, u, alpha, h, lowered, g, origin, step)
+            square += along * along
+            share = share_inside(bend, fall, square, radial, cut.slack, cut.room if bounded else inf)
+            if last or best - share * gain <= tolerance * min(half_width, reach):
+                break
+        rho = guess
+    share = share_inside(bend, fall, square, radial, cut.inner_slack, cut.inner_room)
+    for i in range(len(h)):
+        step[i] *= share
+    return share * gain, best, share * along
+
+
+@njit(cache=True, error_model="numpy")
+def outer_bounds(A: Array, outside: Array, basis: Array, cut: Cut, tolerance: float) -> Array:
+    """The outer bounds of ``maximise`` alone."""
+    return maximise(A, outside, basis, cut, tolerance)[1]

@@ -1,0 +1,1 @@
+"""Smooth terms (Poisson, Bernoulli, Weibull, users' own): Newton steps along the boundary."""

@@ -1,0 +1,97 @@
+r"""Phase I: a central point of C = { F <= level, |theta| <= radius }, or a certificate that C is empty.
+
+Newton's method over the ball (:mod:`~likeset._solver.newton`) stops when F(theta) is well below the level, or when
+its lower bound of min F is above the level: empty. A centre must keep away from *both* constraints; a minimiser at
+or near the sphere moves inwards (:func:`move_inwards`).
+
+*The safe side.* F is known to err = 64 eps (sum_k |phi_k| + |level|), and what the rounding of z adds. The level and
+the radius are raised by that much, so an answer may be too large by rounding, but not too small. If level - F(theta_c)
+<= err the set is a single point, as far as can be known.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likeset._solver.evaluate import evaluate_terms, term_sizes
+from likeset._solver.newton import minimise_over_ball
+from likeset._solver.problem import CallableTerms, CurveTerms
+from likeset._solver.smooth.sqp import CentredSet, centre_terms
+from likeset._typing import EPS, Array
+
+CENTRAL = 0.5  # a minimiser of F with a larger share of the radius is moved inwards
+
+
+def bounded_set(
+    X: Array, terms: CurveTerms | CallableTerms, level: float, radius: float, flat: bool
+) -> tuple[str, Array, float, CentredSet]:
+    """(status, theta_c, certified lower bound of min F, the set around theta_c).
+
+    ``flat`` appends to X and to theta_c a coordinate on which F does not depend.
+    """
+    status, theta_c, bound, e = find_centre(X, terms, level, radius)
+    if flat:
+        X, theta_c = np.column_stack([X, np.zeros(len(X))]), np.append(theta_c, 0.0)
+    e2 = max(radius**2 - float(theta_c @ theta_c), 0.0) + 64 * EPS * radius**2
+    return status, theta_c, bound, centre_terms(X, terms, theta_c, radius * (1 + 32 * EPS), e, e2)
+
+
+def value_and_error(X: Array, terms: CurveTerms | CallableTerms, theta: Array, level: float) -> tuple[float, float]:
+    """F(theta), and the rounding error to allow for in comparing it with the level."""
+    z = X @ theta
+    values, slopes, _ = evaluate_terms(terms, z)
+    size = term_sizes(terms, z) if isinstance(terms, CurveTerms) else np.abs(values)
+    return float(np.sum(values)), 64 * EPS * (float(np.sum(size)) + abs(level)) + reach_error(X, slopes, theta)
+
+
+def reach_error(X: Array, slopes: Array, theta: Array) -> float:
+    """What the rounding of z = X theta, up to some eps |x_k| |theta|, is worth in F."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
+    return 8 * EPS * float(np.abs(slopes) @ lengths) * float(np.linalg.norm(theta))
+
+
+def find_centre(
+    X: Array, terms: CurveTerms | CallableTerms, level: float, radius: float
+) -> tuple[str, Array, float, float]:
+    """Phase I: (status, theta_c, certified lower bound of min F, e = level - F(theta_c) on the safe side)."""
+    start = np.zeros(X.shape[1])
+    theta, _, bound, _ = minimise_over_ball(X, terms, 0.0, radius, start, 0.0, 200, level)
+    value, err = value_and_error(X, terms, theta, level)
+    if bound > level + err:
+        return "empty", theta, bound, 0.0
+    if float(theta @ theta) > (CENTRAL * radius) ** 2:
+        theta, value, err = move_inwards(X, terms, theta, value, err, level, radius)
+    slack = level - value
+    return ("regular" if slack > err else "point"), theta, bound, max(slack, 0.0) + err
+
+
+def move_inwards(
+    X: Array, terms: CurveTerms | CallableTerms, theta: Array, value: float, err: float, level: float, radius: float
+) -> tuple[Array, float, float]:
+    r"""From a minimiser theta of F over the ball to a point away from the sphere, for at most half of room = level - F.
+
+    From a centre at the sphere, rays to the boundary run edge-on. Where F still falls at the sphere, the ball carries a
+    multiplier nu = -g'theta/(2 radius^2), g = grad F, and a ridge weaker than nu leaves the minimiser of F + ridge
+    |theta|^2 where it is. Let inner be the minimiser for
+
+        ridge = 2 nu + room/(4 radius^2),        so that  F(inner) - F(theta) <= ridge (radius^2 - |inner|^2):
+
+    the ball's slack has its price. If inner costs more than room/2, the point of the segment from theta that
+    costs no more (F is convex) has a slack of at least room/(2 ridge). No point in the ball can do better than
+    room/(2 nu) for that cost, since F(theta') - F(theta) >= nu (radius^2 - |theta'|^2) for all theta'.
+
+    Returns the new point with its value and rounding error (:func:`value_and_error`).
+    """
+    room = max(level - value, err)
+    _, first, _ = evaluate_terms(terms, X @ theta)
+    nu = max(0.0, -float(first @ (X @ theta))) / (2.0 * radius**2)
+    ridge = 2.0 * nu + 0.25 * room / radius**2
+    inner, *_ = minimise_over_ball(X, terms, ridge, radius, theta, 0.05 * room, 50)
+    inner_value, inner_err = value_and_error(X, terms, inner, level)
+    cost = inner_value - value
+    if cost > 0.5 * room:
+        inner = theta + 0.5 * room / cost * (inner - theta)
+        inner_value, inner_err = value_and_error(X, terms, inner, level)
+    if inner_value - value <= 0.75 * room:  # room/2 but for rounding
+        return inner, inner_value, inner_err
+    return theta, value, err

@@ -1,0 +1,226 @@
+r"""From a point inside C along a ray to the boundary of C.
+
+All arithmetic is centred at a point theta_c inside C = { F <= level, |theta| <= radius }: with delta = theta -
+theta_c, u = X delta and z = X theta_c,
+
+    dF(delta) = F(theta_c + delta) - F(theta_c) = g_c'delta + sum_k D_k(u_k) <= e        (likelihood)
+    |delta|^2 + 2 theta_c'delta <= e2                                                    (ball)
+
+where D_k(u) = phi_k(z_k + u) - phi_k(z_k) - phi_k'(z_k) u is a Bregman remainder, e = level - F(theta_c) and
+e2 = radius^2 - |theta_c|^2. On the ray t -> t y both are functions of one variable, and u = t (X y) costs nothing.
+The ball gives a closed form t_ball; the likelihood gives
+
+    psi(t) = t g_c'y + sum_k D_k(t u_k) - e,       psi(0) = -e < 0, psi convex,
+
+whose root is bracketed and found by the root of the local second-order model (psi, psi', psi'').
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from likeset._solver.problem import CallableTerms
+from likeset._solver.smooth.elementwise import exp_parts, log_parts
+from likeset._typing import Array
+from likeset.compiling import njit
+from likeset.curves import EXPONENTIAL, QUADRATIC, curve_first, curve_remainder, curve_second
+
+MAX_TRIALS = 80
+LARGE = 600.0
+UNDERFLOW = 1e-200
+# The accepted point lies in a sliver just inside the likelihood boundary: -2 SLIVER e <= psi <= 0.
+SLIVER = 1e-10
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def centred_terms(
+    curve: int, a: Array, z: Array, base: Array, u: Array, t: float, D: Array, slope: Array, weight: Array
+) -> None:
+    """Write a D(z, tu), a [A'(z + tu) - A'(z)] and a A''(z + tu), given base = A'(z) (SOFTPLUS: A'(-|z|)).
+
+    EXPONENTIAL: D = e^z (e^u - 1 - u). SOFTPLUS is symmetric, D(z, u) = D(-z, -u), so we may take z <= 0 and
+    b = sigma(z) <= 1/2; with y = b (e^u - 1),  A(z + u) - A(z) = log(1 + y)  and  sigma(z + u) = b e^u/(1 + y).
+    For small u, D is the sum of two remainders:  [log(1 + y) - y] + b [e^u - 1 - u].
+    """
+    if curve == QUADRATIC:
+        for k in range(u.shape[0]):
+            v = t * u[k]
+            D[k], slope[k], weight[k] = 0.5 * a[k] * v * v, a[k] * v, a[k]
+    elif curve == EXPONENTIAL:
+        for k in range(u.shape[0]):
+            v = t * u[k]
+            growth, remainder = exp_parts(v)
+            scale = a[k] * base[k]
+            D[k], slope[k], weight[k] = scale * remainder, scale * (remainder + v), scale * growth
+    else:
+        for k in range(u.shape[0]):
+            b = base[k]
+            sign = -1.0 if z[k] > 0.0 else 1.0
+            v = sign * t * u[k]
+            c = min(v, LARGE)  # beyond, log(1 + y) is a straight line
+            growth, remainder = exp_parts(c)
+            is_small = abs(v) < 0.25
+            gain = remainder + c if is_small else growth - 1.0
+            y = b * gain
+            logarithm, log_remainder = log_parts(y)
+            D[k] = a[k] * (log_remainder + b * remainder if is_small else logarithm + (v - c) - b * v)
+            scale = a[k] * b * (1.0 - b) / (1.0 + y)
+            slope[k] = sign * scale * gain
+            weight[k] = scale * growth / (1.0 + y)
+
+
+@njit(cache=True, error_model="numpy")
+def centred_extreme(curve: int, a: float, z: float, u: float) -> tuple[float, float, float]:
+    """The same for one term whose base has underflowed, where base * e^u would be 0 * inf."""
+    slope = curve_first(curve, z + u) - curve_first(curve, z)
+    return a * curve_remainder(curve, z, u), a * slope, a * curve_second(curve, z + u)
+
+
+@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def directional(D: Array, slope: Array, weight: Array, u: Array) -> tuple[float, float, float]:
+    """(sum_k D_k, sum_k slope_k u_k, sum_k weight_k u_k^2)."""
+    total, first, second = 0.0, 0.0, 0.0
+    for k in range(u.shape[0]):
+        total += D[k]
+        first += slope[k] * u[k]
+        second += weight[k] * u[k] * u[k]
+    return total, first, second
+
+
+@njit(cache=True, error_model="numpy")
+def ball_crossing(square: float, inner: float, e2: float) -> float:
+    """The largest t with t^2 |y|^2 + 2 t theta_c'y <= e2, given square = |y|^2 and inner = theta_c'y."""
+    if square == 0.0:
+        return math.inf
+    root = math.sqrt(inner * inner + square * e2)
+    return e2 / (inner + root) if inner > 0.0 else (root - inner) / square
+
+
+@njit(cache=True, error_model="numpy")
+def next_trial(t: float, psi: float, first: float, second: float, low: float, high: float, open_end: bool) -> float:
+    """Root of the second-order model of psi around t, kept inside the bracket (low, high).
+
+    ``open_end`` says that psi(high) is not known yet: then high itself may be the answer.
+    """
+    discriminant = first * first - 2.0 * psi * second
+    root = math.nan
+    if first > 0.0:
+        root = t - (2.0 * psi / (first + math.sqrt(discriminant)) if discriminant >= 0.0 else psi / first)
+    if open_end and psi < 0.0 and not root < high:
+        return high
+    if root > low and root < high:
+        return root
+    return 0.5 * (low + high)
+
+
+@njit(cache=True, error_model="numpy")
+def project_rays(
+    Y: Array,
+    U: Array,
+    curve: int,
+    a: Array,
+    z: Array,
+    base: Array,
+    g_c: Array,
+    theta_c: Array,
+    e: float,
+    e2: float,
+    slopes: Array,
+    weights: Array,
+    rise: Array,
+) -> None:
+    """Scale every row of Y (n, d), and of U = Y X' (n, K), onto the boundary of C, in place.
+
+    Writes at the new points  slopes[i, k] = phi_k'(z_k + u) - phi_k'(z_k),  weights[i, k] = phi_k''(z_k + u)  and
+    rise[i] = dF.
+    """
+    n, K = U.shape
+    D = np.empty(K)
+    extreme = np.flatnonzero((base < UNDERFLOW) & (curve != QUADRATIC))
+    aim = e * (1.0 - SLIVER)
+    for i in range(n):
+        linear, square, inner = 0.0, 0.0, 0.0
+        for j in range(Y.shape[1]):
+            linear += g_c[j] * Y[i, j]
+            square += Y[i, j] * Y[i, j]
+            inner += theta_c[j] * Y[i, j]
+        t_ball = ball_crossing(square, inner, e2)
+        low, high, open_end = 0.0, t_ball, True
+        t = min(1.0, t_ball)
+        for trial in range(MAX_TRIALS + 1):
+            centred_terms(curve, a, z, base, U[i], t, D, slopes[i], weights[i])
+            for x in extreme:
+                D[x], slopes[i, x], weights[i, x] = centred_extreme(curve, a[x], z[x], t * U[i, x])
+            total, first, second = directional(D, slopes[i], weights[i], U[i])
+            rise[i] = t * linear + total
+            psi = rise[i] - aim
+            if abs(psi) <= SLIVER * e or (psi <= 0.0 and t >= t_ball) or trial == MAX_TRIALS:
+                break
+            if psi <= 0.0:
+                low = t
+            else:
+                high, open_end = t, False
+            if trial == MAX_TRIALS - 1 or high - low <= 1e-15 * high:
+                t = low  # what is left of psi is rounding: settle for the point known to be inside
+                if psi <= 0.0:
+                    break
+            else:
+                t = next_trial(t, psi, linear + first, second, low, high, open_end)
+        for j in range(Y.shape[1]):
+            Y[i, j] *= t
+        for k in range(K):
+            U[i, k] *= t
+
+
+def project_rays_callable(
+    Y: Array,
+    U: Array,
+    terms: CallableTerms,
+    z: Array,
+    g_c: Array,
+    theta_c: Array,
+    e: float,
+    e2: float,
+    slopes: Array,
+    weights: Array,
+    rise: Array,
+) -> None:
+    """:func:`project_rays` for a user's function: the same search, all rays at once."""
+    n = len(Y)
+    value_c, first_c, _ = terms.evaluate(z)
+    linear, inner = Y @ g_c, Y @ theta_c
+    t_ball = np.array([ball_crossing(float(y @ y), float(c), e2) for y, c in zip(Y, inner, strict=True)])
+    t, low, high, open_end = np.minimum(1.0, t_ball), np.zeros(n), t_ball.copy(), np.ones(n, dtype=bool)
+    todo = np.arange(n)
+    aim = e * (1.0 - SLIVER)
+    for trial in range(MAX_TRIALS + 1):
+        shift = t[todo, None] * U[todo]
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, first, second = terms.evaluate(z + shift)
+            slopes[todo], weights[todo] = first - first_c, second
+            rise[todo] = t[todo] * linear[todo] + np.sum(value - value_c - first_c * shift, axis=1)
+            derivative = linear[todo] + np.sum(slopes[todo] * U[todo], axis=1)
+            curvature = np.sum(second * U[todo] ** 2, axis=1)
+        psi = rise[todo] - aim
+        done = (np.abs(psi) <= SLIVER * e) | ((psi <= 0.0) & (t[todo] >= t_ball[todo]))
+        if trial == MAX_TRIALS:
+            break
+        for position in np.flatnonzero(~done):
+            i = todo[position]
+            if psi[position] <= 0.0:
+                low[i] = t[i]
+            else:
+                high[i], open_end[i] = t[i], False
+            if trial == MAX_TRIALS - 1 or high[i] - low[i] <= 1e-15 * high[i]:
+                done[position] = psi[position] <= 0.0
+                t[i] = low[i]
+            else:
+                step = float(derivative[position]), float(curvature[position]), low[i], high[i], bool(open_end[i])
+                t[i] = next_trial(t[i], float(psi[position]), *step)
+        todo = todo[~done]
+        if not len(todo):
+            break
+    Y *= t[:, None]
+    U *= t[:, None]

@@ -1,0 +1,164 @@
+"""The ledger: an append-only record of every observation, its weight and its forecast. The single truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from likeset._typing import Array
+from likeset.embedded import Embedded
+from likeset.evidence.sums import CompensatedSums, EvidenceSums
+from likeset.families.base import CurveFamily, Family
+from likeset.families.merged import MergedData, Seen
+from likeset.spaces.base import Basis
+from likeset.undo import Undo
+
+
+class GrowingRows:
+    """Rows appended to a buffer that doubles."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._buffer = np.zeros((16, *shape))
+        self._length = 0
+
+    def append(self, row: Array | float) -> None:
+        """Add one row."""
+        if self._length == len(self._buffer):
+            self._buffer = np.concatenate([self._buffer, np.zeros_like(self._buffer)])
+        self._buffer[self._length] = row
+        self._length += 1
+
+    def truncate(self, length: int) -> None:
+        """Drop the rows from ``length`` on."""
+        self._length = length
+
+    @property
+    def rows(self) -> Array:
+        """All rows; a view, do not write."""
+        return self._buffer[: self._length]
+
+    def restore(self, rows: Array) -> None:
+        """Replace the contents."""
+        self._buffer = np.concatenate([rows, np.zeros((16, *rows.shape[1:]))])
+        self._length = len(rows)
+
+
+class Ledger:
+    """Raw rows (x, y, w, log q, covariate number) and what the set needs, merged by covariate.
+
+    ``distinct`` and ``outside``: the distinct covariates in order of first appearance, and how far each stuck out of
+    the basis once it was included.
+
+    gain_k = sum_{s: x_s = x_k} [ w_s log q_s(y_s) - (the part of w_s log p(y_s | z) that is free of z) ],
+    so that  log R(theta) = sum_k [ gain_k + phi_k(x_k'theta) ]. The part free of z is log p at a reference near y, so
+    that both are of the size of the evidence: :mod:`likeset.evidence.sums`.
+    """
+
+    def __init__(self, family: Family, covariate_shape: tuple[int, ...]) -> None:
+        self.x = GrowingRows(covariate_shape)
+        self.y = GrowingRows(family.observation_shape)
+        self.weights = GrowingRows(())
+        self.log_q = GrowingRows(())
+        self.covariate = GrowingRows(())
+        self.distinct = GrowingRows(covariate_shape)
+        self.outside = GrowingRows(())
+        self.merged = MergedData(family, EvidenceSums(family) if isinstance(family, CurveFamily) else None)
+        self._gains = CompensatedSums()
+        self._number_of: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.x.rows)
+
+    @property
+    def gains(self) -> Array:
+        """gain_k of every distinct covariate; a view, do not write."""
+        return self._gains.values(self.merged.count)
+
+    def number(self, x: Array) -> int | None:
+        """The number of a covariate seen before, by exact equality."""
+        return self._number_of.get(x.tobytes())
+
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Before ``append`` of an observation at phi: keep what it will change."""
+        if undo.done(self, phi.index):
+            return
+        if undo.keep(self):
+            undo.when_rolled_back(partial(self._truncate, len(self), self.merged.count))
+        self._gains.remember(undo, phi.index)
+        if phi.index == self.merged.count:
+            undo.when_rolled_back(partial(self._number_of.pop, phi.x.tobytes(), None))
+        self.merged.remember(undo, phi)
+        undo.mark(self, phi.index)
+
+    def _truncate(self, length: int, distinct: int) -> None:
+        for rows in (self.x, self.y, self.weights, self.log_q, self.covariate):
+            rows.truncate(length)
+        for rows in (self.distinct, self.outside):
+            rows.truncate(distinct)
+
+    def embed(self, basis: Basis, x: Array) -> tuple[Basis, Embedded]:
+        """The basis including x, and x in it; nothing is recorded."""
+        index = self.number(x)
+        if index is None:
+            basis = basis.including(x)
+            inside, outside = basis.coordinates(x[None, :])
+            return basis, Embedded(x, inside[0], self.merged.count, float(outside[0]))
+        coordinates = self.merged.coordinates[index]
+        missing = basis.dimension - len(coordinates)
+        padded = np.pad(coordinates, (0, missing)) if missing else coordinates
+        return basis, Embedded(x, padded, index, float(self.outside.rows[index]))
+
+    def seen(self) -> Seen:
+        """The distinct covariates so far, as later observations will not change them."""
+        return Seen(self.distinct.rows, self.merged.coordinates.copy(), self.outside.rows)
+
+    def append(self, phi: Embedded, y: Array, weight: float, log_q: float) -> None:
+        """Record one observation."""
+        self.x.append(phi.x)
+        self.y.append(y)
+        self.weights.append(weight)
+        self.log_q.append(log_q)
+        self.covariate.append(phi.index)
+        if phi.index == self.merged.count:
+            self._number_of[phi.x.tobytes()] = phi.index
+            self.distinct.append(phi.x)
+            self.outside.append(phi.outside)
+        base = self.merged.add(phi, y, weight)
+        # A weight of zero removes the observation, even where q is zero.
+        self._gains.add(phi.index, weight * log_q - base if weight > 0 else 0.0)
+
+    def replay(self, start: int = 0) -> Iterator[tuple[Embedded, Array]]:
+        """The observations from number ``start`` on, as forecasters saw them: coordinates in the basis of that time."""
+        coordinates = self.merged.coordinates
+        # A covariate that made the basis grow is the first with a coordinate along the new vector.
+        places = np.where(coordinates != 0.0, np.arange(1, self.merged.dimension + 1), 0).max(axis=1, initial=0)
+        dimensions = np.maximum.accumulate(places)
+        newest = np.maximum.accumulate(self.covariate.rows.astype(np.int64))
+        for s in range(start, len(self)):
+            k = int(self.covariate.rows[s])
+            outside = float(self.outside.rows[k])
+            yield Embedded(self.x.rows[s], coordinates[k, : dimensions[newest[s]]], k, outside), self.y.rows[s]
+
+    def state(self) -> dict[str, Array]:
+        """Everything needed to continue bit for bit."""
+        raw = {
+            "x": self.x.rows, "y": self.y.rows, "weights": self.weights.rows, "log_q": self.log_q.rows,
+            "covariate": self.covariate.rows, "outside": self.outside.rows,
+        }  # fmt: skip
+        raw |= {name: part[: self.merged.count] for name, part in self._gains.state("gains").items()}
+        return raw | {f"merged.{key}": value for key, value in self.merged.state().items()}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``."""
+        for name in ("x", "y", "weights", "log_q", "covariate"):
+            getattr(self, name).restore(state[name])
+        self.merged.restore({k.removeprefix("merged."): v for k, v in state.items() if k.startswith("merged.")})
+        self._gains.restore(state, "gains")
+        self._number_of = {}
+        self.distinct.restore(np.zeros((0, *self.x.rows.shape[1:])))
+        for x, k in zip(self.x.rows, self.covariate.rows, strict=True):
+            if self._number_of.setdefault(x.tobytes(), int(k)) == len(self.distinct.rows):
+                self.distinct.append(x)
+        self.outside.restore(state["outside"])

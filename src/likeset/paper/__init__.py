@@ -1,0 +1,1 @@
+"""The paper: its theory as numbers, its evaluation again, and a tour."""

@@ -1,0 +1,176 @@
+"""The methods compared: how each is built and drawn. A new method is one line in ``LIKELIHOOD_RATIO``.
+
+The likelihood-ratio sets are built here; the competing ones come from :func:`likeset.comparison.applicable`, which
+knows where each applies. Dashed = heuristic, solid = provable, as in the paper; markers keep the lines apart in grey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from likeset.comparison import (
+    COMPARISONS,
+    AbbasiYadkori,
+    Heuristic,
+    LaplaceApproximation,
+    MutnyKrause,
+    NeiswangerRamdas,
+    applicable,
+)
+from likeset.families import Gaussian
+from likeset.families.base import Family
+from likeset.paper.experiments.one_sided import OneSidedWeights
+from likeset.predictors import FTRL, Mixture
+from likeset.sequence import ConfidenceSequence
+from likeset.spaces import RKHS
+from likeset.spaces.base import Space
+from likeset.weights import BiasWeighting
+
+Builder = Callable[[Family, Space, float], Any]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A confidence sequence in the comparison; ``heavy`` lines are drawn bold, with quartiles."""
+
+    name: str
+    label: str
+    colour: str
+    marker: str
+    build: Builder
+    provable: bool = True
+    heavy: bool = False
+
+
+RIVAL_PENALTY = 1.0
+"""lambda of the sets that the paper compares with: its table says 1, which serves them best."""
+
+
+def penalty(space: Space) -> float:
+    """lambda of the paper's own sets: 1/B, as its text says (its table says 1), which serves them best."""
+    return 1.0 / space.bound
+
+
+def _plug_in(family: Family, space: Space, alpha: float) -> ConfidenceSequence:
+    return ConfidenceSequence(family, space, alpha, predictor=FTRL(penalty(space)), windows=None)
+
+
+def _weighted(estimate: str) -> Builder:
+    def build(family: Family, space: Space, alpha: float) -> ConfidenceSequence:
+        weighting = BiasWeighting(estimate, penalty(space))
+        return ConfidenceSequence(
+            family, space, alpha, predictor=FTRL(penalty(space)), weighting=weighting, windows=None
+        )
+
+    return build
+
+
+def _mixture(family: Family, space: Space, alpha: float) -> ConfidenceSequence:
+    return ConfidenceSequence(family, space, alpha, predictor=Mixture(), windows=None)
+
+
+LIKELIHOOD_RATIO: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("default", "likeset default", "#000000", "", ConfidenceSequence, heavy=True),
+        Method("lr-mixture", "LR hyper-mixture", "#56777f", "D", _mixture),
+        Method("lr-plug-in", "LR (FTRL), w = 1", "#999999", "", _plug_in, heavy=True),
+        Method("lr-bound", "LR weighted: bound", "#d55e00", "o", _weighted("bound"), heavy=True),
+        Method("lr-exact", "LR weighted: exact", "#e69f00", "s", _weighted("exact")),
+        Method("lr-projection", "LR weighted: projection", "#b07aa1", "^", _weighted("projection")),
+    )
+}
+
+ONE_SIDED = Method(
+    "lr-one-sided",
+    "LR, weights on one side (invalid)",
+    "#d55e00",
+    "o",
+    lambda family, space, alpha: OneSidedWeights(family, space, alpha, penalty(space)),  # type: ignore[arg-type]
+    provable=False,
+)
+"""The negative control, Gaussian noise only."""
+
+PAPER = ("lr-bound", "lr-exact", "lr-projection")
+"""The paper's method, in the three readings of its bias."""
+
+RIVALS = ("AY 2011", "NR 2021", "sub-exponential")
+"""Provable sets that the paper compares with."""
+
+HEURISTICS = ("heuristic", "Laplace approx.", "MK 2021")
+"""Sets without coverage that the paper compares with."""
+
+_SAME_AS_OURS = ("LR unweighted",)  # already among the likelihood ratios above
+_STYLES = {
+    "AY 2011": ("#0072b2", "v"),
+    "NR 2021": ("#009e73", "P"),
+    "sub-exponential": ("#6a3d9a", "X"),
+    "heuristic": ("#0072b2", "*"),
+    "Laplace approx.": ("#009e73", "<"),
+    "MK 2021": ("#cc79a7", ">"),
+}
+_OTHER_COLOURS = ("#8c564b", "#56b4e9", "#7f7f00", "#b2667f", "#3f6f3f")
+_OTHER_MARKERS = ("h", "d", "p", "1", "2")
+
+
+def competing(family: Family, space: Space) -> list[Method]:
+    """The sets of others that apply to this family and space."""
+    found = []
+    for name, instance in applicable(family, space, 0.1).items():
+        if name in _SAME_AS_OURS:
+            continue
+        colour, marker = _style(name)
+        found.append(Method(name, name, colour, marker, _competing(name), provable=instance.provable))
+    return found
+
+
+def methods_for(family: Family, space: Space) -> dict[str, Method]:
+    """Every method that applies, by name."""
+    found = LIKELIHOOD_RATIO | {method.name: method for method in competing(family, space)}
+    if isinstance(family, Gaussian) and isinstance(space, RKHS):
+        found[ONE_SIDED.name] = ONE_SIDED
+    return found
+
+
+def of_the_paper(name: str) -> bool:
+    """Whether a method is in the paper's figures, or is one of ours; the others have a picture of their own."""
+    return name in LIKELIHOOD_RATIO or name in RIVALS or name in HEURISTICS or name == ONE_SIDED.name
+
+
+def newer(name: str) -> bool:
+    """Whether a method belongs to the second picture: the sets that the paper does not compare with, beside ours."""
+    return not of_the_paper(name) or name in ("default", "lr-mixture", "lr-plug-in")
+
+
+def label_of(name: str) -> str:
+    """The name for people."""
+    return (LIKELIHOOD_RATIO | {ONE_SIDED.name: ONE_SIDED}).get(name, Method(name, name, "", "", _mixture)).label
+
+
+def sorted_methods(names: Iterable[str]) -> list[str]:
+    """Likelihood-ratio sets first, in the order above."""
+    order = list(LIKELIHOOD_RATIO)
+    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
+
+
+_AT_PAPER_PENALTY: dict[str, Callable[[Any, Space, float], Any]] = {
+    "AY 2011": lambda family, space, alpha: AbbasiYadkori(space, alpha, family.sigma, RIVAL_PENALTY),
+    "NR 2021": lambda family, space, alpha: NeiswangerRamdas(space, alpha, family.sigma, RIVAL_PENALTY),
+    "heuristic": lambda family, space, alpha: Heuristic(space, alpha, family, RIVAL_PENALTY),
+    "Laplace approx.": lambda family, space, alpha: LaplaceApproximation(space, alpha, family, RIVAL_PENALTY),
+    "MK 2021": lambda family, space, alpha: MutnyKrause(space, alpha, family, RIVAL_PENALTY),
+}
+
+
+def _competing(name: str) -> Builder:
+    if name in _AT_PAPER_PENALTY:
+        return _AT_PAPER_PENALTY[name]
+    return next(cls.for_model for cls in COMPARISONS if cls.name == name)
+
+
+def _style(name: str) -> tuple[str, str]:
+    """Colour and marker by name, not by position: a method looks the same in every panel."""
+    number = sum(map(ord, name)) % len(_OTHER_COLOURS)
+    return _STYLES.get(name, (_OTHER_COLOURS[number], _OTHER_MARKERS[number]))

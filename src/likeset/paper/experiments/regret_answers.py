@@ -1,0 +1,112 @@
+"""Answers to claims about regret (Figs. 2 and 4): medians at the last round, paired by repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from likeset.bandits.environments import camelback, paper_1d
+from likeset.paper.experiments.evidence import NO, UNCLEAR, YES, Answer, best, by_repeat, compare, misses_fit
+from likeset.paper.experiments.methods import PAPER, RIVALS, label_of
+from likeset.paper.experiments.tables import Table
+
+Rivals = Callable[[Table, str], list[str]]
+
+
+def provable(table: Table, problem: str) -> list[str]:
+    """The methods with a proof in a problem."""
+    part = table.where(problem=problem)
+    return [m for m in part.distinct("method") if bool(part.where(method=m)["provable"][0])]
+
+
+def paper_rivals(table: Table, problem: str) -> list[str]:
+    """The provable sets that the paper compares with, the unweighted ratio among them."""
+    return [m for m in provable(table, problem) if m in RIVALS or m == "lr-plug-in"]
+
+
+def among(*names: str) -> Rivals:
+    """Those of the named methods that were run."""
+    return lambda table, problem: [m for m in names if m in table.where(problem=problem).distinct("method")]
+
+
+def paper_beats(
+    rivals: Rivals, limit: float = 1.0, problems: Sequence[str] = ()
+) -> Callable[[Table], Iterable[Answer]]:
+    """The paper's method against the best of some rivals: regret below ``limit`` times theirs?"""
+    return beats(among(*PAPER), rivals, limit, problems)
+
+
+def beats(
+    first: Rivals, second: Rivals, limit: float = 1.0, problems: Sequence[str] = ()
+) -> Callable[[Table], Iterable[Answer]]:
+    """The best of one group of methods against the best of another."""
+
+    def answer(table: Table) -> Iterable[Answer]:
+        for problem in problems or table.distinct("problem"):
+            ours, rival = (best(table, problem, group(table, problem)) for group in (first, second))
+            if ours is not None and rival is not None:
+                yield _comparison(table, problem, ours, rival, limit)
+
+    return answer
+
+
+def paper_beats_each(problem: str, rivals: Sequence[str]) -> Callable[[Table], Iterable[Answer]]:
+    """The paper's method against every one of some rivals."""
+
+    def answer(table: Table) -> Iterable[Answer]:
+        ours = best(table, problem, list(PAPER))
+        for rival in among(*rivals)(table, problem):
+            if ours is not None:
+                found = _comparison(table, problem, ours, rival, 1.0)
+                yield Answer(f"{problem} ({rival})", found.holds, found.detail)
+
+    return answer
+
+
+def on_par(problem: str, rival: str, factor: float) -> Callable[[Table], Iterable[Answer]]:
+    """The paper's method and a rival within a factor of each other, in both directions."""
+
+    def answer(table: Table) -> Iterable[Answer]:
+        ours = best(table, problem, list(PAPER))
+        if ours is None or best(table, problem, [rival]) is None:
+            return
+        ratio = compare(by_repeat(table, problem, ours, "regret"), by_repeat(table, problem, rival, "regret"))
+        within, beyond = ratio.low >= 1 / factor and ratio.high <= factor, ratio.low > factor or ratio.high < 1 / factor
+        detail = f"{label_of(ours)} against {rival}: {ratio}"
+        yield Answer(problem, YES if within else NO if beyond else UNCLEAR, detail)
+
+    return answer
+
+
+def truth_stays(alpha: float, *methods: str) -> Callable[[Table], Iterable[Answer]]:
+    """Whether the truth ever left a set in more runs than alpha allows: the methods named, or all provable ones."""
+
+    def answer(table: Table) -> Iterable[Answer]:
+        for problem in table.distinct("problem"):
+            answers, worst, runs = set(), ("none", 0), 0
+            for method in among(*methods)(table, problem) if methods else provable(table, problem):
+                own = table.where(problem=problem, method=method)
+                kept = [bool(run["covered"].all()) for _, run in own.groups("repeat")]
+                misses, runs = len(kept) - sum(kept), len(kept)
+                answers.add(misses_fit(misses, runs, alpha))
+                worst = max(worst, (label_of(method), misses), key=lambda pair: pair[1])
+            holds = NO if NO in answers else UNCLEAR if UNCLEAR in answers else YES
+            if answers:
+                yield Answer(problem, holds, f"at most {worst[1]} of {runs} runs miss ({worst[0]})")
+
+    return answer
+
+
+def stated_bound_contains(table: Table) -> Iterable[Answer]:
+    """Whether the norm of the test function is at most the bound that the paper states."""
+    for problem in table.distinct("problem"):
+        if problem in ("gaussian", "camelback-stated"):
+            stated = 4.0 if problem == "gaussian" else 2.0
+            environment = paper_1d("gaussian", stated) if problem == "gaussian" else camelback("gaussian", stated)
+            detail = f"norm {environment.norm:.2f} on the grid, B = {stated:g} stated"
+            name = "1-D function" if problem == "gaussian" else "Camelback"
+            yield Answer(name, YES if environment.well_specified else NO, detail)
+
+
+def _comparison(table: Table, problem: str, first: str, second: str, limit: float) -> Answer:
+    ratio = compare(by_repeat(table, problem, first, "regret"), by_repeat(table, problem, second, "regret"))
+    return Answer(problem, ratio.below(limit), f"{label_of(first)} against {label_of(second)}: {ratio}")

@@ -1,0 +1,232 @@
+r"""Saving and loading a sequence: a zip file with a JSON header and plain arrays. Not pickle; see docs/file-format.md.
+
+    header.json            format name and version; alpha; names and settings of family, space, predictor and so on
+    ledger/*.npy           every observation, its weight and its forecast's log-density: the truth
+    forecaster/*.npy       the running predictor (warm starts, beliefs, shares)
+    weigher/*.npy          the running weighting
+
+What follows from the rows is not read but made again, see ``rebuild``. The states of forecaster and weigher
+are taken over if they fit; otherwise, or if the basis is no longer the one they were saved with, the pieces observe the
+rows again. Validity never hangs on them: any normalised forecast made before y will do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from likeset._typing import Array
+from likeset.arguments import file_path
+from likeset.errors import FileFormatError, InvalidArgumentError, MissingPackageError, PieceError
+from likeset.families.merged import MergedData
+from likeset.persistence.archive import Archive, header_bytes, write_archive
+from likeset.persistence.atomic_file import replace_file
+from likeset.persistence.descriptions import MAX_PIECES, count_of, describe, piece_from
+from likeset.persistence.rebuild import Limits, Rows, rebuilt, same_coordinates
+from likeset.predictors.aggregate import started
+
+if TYPE_CHECKING:
+    from likeset.sequence import ConfidenceSequence
+
+FORMAT = "likeset sequence"
+VERSION = 3
+READABLE_VERSIONS = (1, 2, 3)  # 1 knew no windows: a joint set; 1 and 2 held more that follows from the rows
+ROLES = ("family", "space", "predictor", "weighting")
+NEEDED = {"ledger/x", "ledger/y", "ledger/weights", "ledger/log_q", "ledger/merged.coordinates"}
+COORDINATES = "ledger/merged.coordinates"  # tell whether the states of the pieces mean the same in today's basis
+FREE_ROWS = 1_000_000  # that a file may hold, whatever its size
+FREE_DIMENSIONS = 256  # that a span may have, whatever it had when the file was written
+MAX_DIM = 1_000_000  # of covariates in a file without any; otherwise their own size is the limit
+
+
+def save(sequence: ConfidenceSequence, path: str | PathLike[str]) -> None:
+    """Write a sequence to ``path``, replacing an existing file only once the new one is complete and on disk."""
+    target, ledger = file_path("path", path), sequence._running.ledger
+    arrays = {
+        "ledger/x": ledger.x.rows, "ledger/y": ledger.y.rows, "ledger/weights": ledger.weights.rows,
+        "ledger/log_q": ledger.log_q.rows, COORDINATES: ledger.merged.coordinates,
+    }  # fmt: skip
+    for role, piece in (("forecaster", sequence._running.forecaster), ("weigher", sequence._running.weigher)):
+        arrays |= {f"{role}/{name}": array for name, array in _state_of(piece).items()}
+    arrays = {name: np.ascontiguousarray(array, dtype=np.float64) for name, array in arrays.items()}
+    header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "alpha": sequence.alpha}
+    header |= {role: describe(getattr(sequence, role)) for role in ROLES}
+    header["windows"] = None if sequence.windows is None else describe(sequence.windows)
+    header |= {"n_observations": len(ledger), "arrays": list(arrays)}
+    if count_of(header["predictor"]) > MAX_PIECES:
+        raise InvalidArgumentError(
+            "predictor", sequence.predictor, f"has more than {MAX_PIECES} members", "aggregate fewer predictors"
+        )
+    header_bytes(header)  # refuses what could not be read again
+    try:
+        replace_file(target, lambda stream: write_archive(stream, header, arrays, plain="ledger/log_q"))
+    except OSError as error:
+        raise InvalidArgumentError("path", str(path), f"cannot be written ({error})", "pass a writable path") from error
+
+
+def load(
+    path: str | PathLike[str],
+    *,
+    family: Any = None,
+    space: Any = None,
+    predictor: Any = None,
+    weighting: Any = None,
+) -> ConfidenceSequence:
+    """Read a sequence written by ``ConfidenceSequence.save``; it continues with bit-identical results.
+
+    ``family``, ``space``, ``predictor`` and ``weighting`` are needed only where the saved one was the user's own.
+    A user's predictor or weighting with ``restore(state)`` gets back what its ``state()`` returned; one without is
+    shown the recorded observations again through ``observe``, as is any where the basis of a function space has changed
+    since the file was written (another release or machine).
+    """
+    from likeset.sequence import ConfidenceSequence
+
+    own = {"family": family, "space": space, "predictor": predictor, "weighting": weighting}
+    with _opened(file_path("path", path)) as archive:
+        header = archive.header
+        with _blaming_the_file(archive):
+            _check_header(archive)
+        is_own = any("own" in header[role] for role in ROLES)
+        with _blaming_the_file(archive, arguments_too=not is_own):
+            pieces = {role: piece_from(role, header[role], own[role]) for role in ROLES}
+            windows = None if header.get("windows") is None else piece_from("windows", header["windows"], None)
+        with _blaming_the_file(archive):
+            rows = _rows(archive, pieces["family"], pieces["space"])
+            saved = archive.read(COORDINATES)
+            states = {role: _state_in(archive, role) for role in ("forecaster", "weigher")}
+        with _blaming_the_file(archive, arguments_too=not is_own):
+            sequence = ConfidenceSequence(alpha=header["alpha"], windows=windows, **pieces)
+        # A span of d dimensions has d distinct covariates, with d coordinates each.
+        limits = Limits(archive.limit, FREE_DIMENSIONS + 4 * math.isqrt(saved.size))
+        running = sequence._running
+        todo = {role: getattr(running, role) for role in states}
+        shown = {role: piece for role, piece in todo.items() if not _has_state(piece)}
+        with _blaming_the_file(archive, arguments_too=not is_own):
+            data = rebuilt(sequence, rows, shown.values(), limits)
+        agree = same_coordinates(saved, running.ledger.merged.coordinates)
+        again = {
+            role: _fresh(role, sequence)
+            for role, piece in todo.items()
+            if role not in shown and not (agree and _restored(piece, states[role], data, _is_built_in(role, sequence)))
+        }
+        if again:
+            for role, piece in again.items():
+                setattr(running, role, piece)
+            with _blaming_the_file(archive, arguments_too=not is_own):
+                rebuilt(sequence, rows, again.values(), limits)
+    return sequence
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Archive]:
+    try:
+        archive = Archive(path)
+    except FileNotFoundError:
+        raise InvalidArgumentError("path", str(path), "does not exist", "pass the path of a saved sequence") from None
+    except OSError as error:
+        raise InvalidArgumentError("path", str(path), f"cannot be read ({error})", "pass a readable file") from error
+    with archive:
+        yield archive
+
+
+@contextmanager
+def _blaming_the_file(archive: Archive, arguments_too: bool = True) -> Iterator[None]:
+    """Turn whatever goes wrong with untrusted contents into FileFormatError; not errors about the user's own pieces."""
+    try:
+        # What a hostile number overflows is found by the checks that follow, not by a warning.
+        with np.errstate(all="ignore"):
+            yield
+    except (FileFormatError, MissingPackageError, PieceError):
+        raise
+    except Exception as error:
+        if isinstance(error, InvalidArgumentError) and not arguments_too:
+            raise
+        raise archive.damaged(error) from error
+
+
+def _check_header(archive: Archive) -> None:
+    header = archive.header
+    if header.get("format") != FORMAT:
+        raise FileFormatError(f"{archive.path} is not a saved likeset sequence; pass a file written by save().")
+    version = header.get("version")
+    if not isinstance(version, int) or version not in READABLE_VERSIONS:
+        raise FileFormatError(
+            f"{archive.path} has format version {version}, and this likeset reads versions "
+            f"{READABLE_VERSIONS}; install the release that wrote it, or a newer one."
+        )
+    for role in ROLES:
+        if not isinstance(header[role], dict):
+            raise ValueError(f"{role} is no description")
+    n, names = header["n_observations"], header["arrays"]
+    # A row takes 8 bytes of log q, which save does not compress: the time to load is bounded by the size of the file.
+    if not isinstance(n, int) or not 0 <= n <= FREE_ROWS + 4 * archive.size:
+        raise ValueError(f"n_observations is {n!r}")
+    if not isinstance(names, list) or not archive.arrays.issuperset(names) or not NEEDED.issubset(names):
+        raise ValueError("arrays are missing, or not listed by the header")
+
+
+def _rows(archive: Archive, family: Any, space: Any) -> Rows:
+    n, covariate_shape = archive.header["n_observations"], space.covariate_shape
+    if n == 0 and math.prod(covariate_shape) > MAX_DIM:
+        raise ValueError(f"covariates of shape {covariate_shape}")
+    shapes = {"x": covariate_shape, "y": family.observation_shape, "weights": (), "log_q": ()}
+    rows = Rows(**{name: archive.read(f"ledger/{name}", (n, *shape)) for name, shape in shapes.items()})
+    return rows.checked(family, space)
+
+
+def _state_in(archive: Archive, role: str) -> dict[str, Array]:
+    prefix = f"{role}/"
+    return {n.removeprefix(prefix): archive.read(n) for n in archive.header["arrays"] if n.startswith(prefix)}
+
+
+def _restored(piece: Any, state: dict[str, Array], data: MergedData, built_in: bool) -> bool:
+    """Let a piece take its state back; False if a built-in one cannot, because it does not fit."""
+    try:
+        with np.errstate(all="ignore"):
+            piece.restore(state)
+            if hasattr(piece, "fits") and not piece.fits(data.count, data.dimension):
+                raise ValueError(f"it is not that of {data.count} covariates in {data.dimension} dimensions")
+            if hasattr(piece, "resume"):
+                piece.resume(data)
+        return True
+    except Exception as error:
+        if built_in:
+            return False
+        raise PieceError(
+            f"{type(piece).__name__} could not restore its state from the file ({type(error).__name__}: {error}); "
+            "leave `restore` out to have it observe the recorded data instead."
+        ) from error
+
+
+def _fresh(role: str, sequence: ConfidenceSequence) -> Any:
+    """A piece that has observed nothing; of the user's own, the one that was passed to ``load``."""
+    if role == "forecaster":
+        return started(sequence.predictor, sequence.family, sequence.space)
+    return started(sequence.weighting, sequence.family, sequence.space)  # type: ignore[arg-type]
+
+
+def _is_built_in(role: str, sequence: ConfidenceSequence) -> bool:
+    return "own" not in describe(sequence.predictor if role == "forecaster" else sequence.weighting)
+
+
+def _state_of(running_piece: Any) -> dict[str, Array]:
+    if not _has_state(running_piece):
+        return {}
+    state = running_piece.state()
+    try:
+        return {str(name): np.asarray(array, dtype=np.float64) for name, array in state.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise PieceError(
+            f"the state of {running_piece!r} cannot be saved ({error}); state() must return a dict of numeric arrays."
+        ) from error
+
+
+def _has_state(running_piece: Any) -> bool:
+    members = getattr(running_piece, "members", [])
+    return hasattr(running_piece, "state") and hasattr(running_piece, "restore") and all(map(_has_state, members))

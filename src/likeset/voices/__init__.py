@@ -1,0 +1,1 @@
+"""Voices: which observations speak in which of the ratios that are averaged."""
