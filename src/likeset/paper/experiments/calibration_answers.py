@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from likeset.paper.experiments.evidence import NO, UNCLEAR, YES, Answer, misses_fit
+from likeset.paper.experiments.evidence import NO, UNCLEAR, YES, Answer, jointly, misses_fit, power_in_words
 from likeset.paper.experiments.methods import HEURISTICS, PAPER, RIVALS, label_of
+from likeset.paper.experiments.names import panel as name_of
 from likeset.paper.experiments.regret_answers import provable
 from likeset.paper.experiments.tables import Column, Table
 
@@ -23,7 +24,7 @@ def covers(column: str, *, rivals_too: bool) -> Callable[[Table], Iterable[Answe
         for panel in table.distinct("problem"):
             methods = [m for m in provable(table, panel) if rivals_too or m not in RIVALS]
             answers, detail = _misses(table, panel, methods, column)
-            yield Answer(panel, NO if NO in answers else UNCLEAR if answers == {UNCLEAR} else YES, detail)
+            yield Answer(name_of(panel), jointly(answers), detail)
 
     return answer
 
@@ -34,7 +35,7 @@ def heuristics_fail(table: Table) -> Iterable[Answer]:
         methods = [m for m in HEURISTICS if m in table.where(problem=panel).distinct("method")]
         if methods:
             answers, detail = _misses(table, panel, methods, "alpha_final")
-            yield Answer(panel, YES if NO in answers else UNCLEAR if UNCLEAR in answers else NO, detail)
+            yield Answer(name_of(panel), {NO: YES, YES: NO}.get(jointly(answers), UNCLEAR), detail)
 
 
 def better_calibrated(table: Table) -> Iterable[Answer]:
@@ -56,7 +57,7 @@ def better_calibrated(table: Table) -> Iterable[Answer]:
             f"excess coverage {excess[ours].mean():.3f} ({label_of(ours)}) against {excess[rival].mean():.3f} "
             f"({rival}), difference {gain:.3f} ± {error:.3f}"
         )
-        yield Answer(panel, holds if len(difference) >= _ENOUGH_RUNS else UNCLEAR, detail)
+        yield Answer(name_of(panel), holds if len(difference) >= _ENOUGH_RUNS else UNCLEAR, detail)
 
 
 def panels_differ(first: str, second: str, *, first_misses_more: bool) -> Callable[[Table], Iterable[Answer]]:
@@ -74,8 +75,8 @@ def panels_differ(first: str, second: str, *, first_misses_more: bool) -> Callab
                 error = 2 * float(np.sqrt(sum(share * (1 - share) / n for share, n in shrunk)))
                 gap = p - q if first_misses_more else abs(p - q)
                 holds = YES if gap > error else NO if gap < -error or error < 0.05 else UNCLEAR
-                name = panel.replace(f"{first}-", "").replace(f"-{first}", "")
-                detail = f"misses at alpha = 0.5: {first} {p:.1%}, {second} {q:.1%}"
+                name = name_of(panel.replace(f"{first}-", "").replace(f"-{first}", ""))
+                detail = f"misses at alpha = 0.5: {name_of(first)} {p:.1%}, {name_of(second)} {q:.1%}"
                 yield Answer(f"{name}, {label_of(method)}", holds, detail)
 
     return answer
@@ -85,13 +86,17 @@ def _critical(table: Table, panel: str, method: str, column: str) -> Column:
     return table.where(problem=panel, method=method)[column].astype(np.float64)
 
 
-def _misses(table: Table, panel: str, methods: list[str], column: str) -> tuple[set[str], str]:
+def _misses(table: Table, panel: str, methods: list[str], column: str) -> tuple[list[str], str]:
     """Whether the misses of some methods fit their alpha, and the worst of them in words."""
-    answers, worst = set(), ("", -1.0, 0.0)
+    answers, worst, runs = [], ("", 0.0, 0.0), 0
     for method in methods:
         critical = _critical(table, panel, method, column)
+        runs = len(critical)
         for level in _LEVELS:
             misses = int(np.sum(critical < level))
-            answers.add(misses_fit(misses, len(critical), level))
-            worst = max(worst, (label_of(method), misses / len(critical), level), key=lambda w: w[1] - w[2])
-    return answers, f"worst is {worst[0]}, {worst[1]:.1%} misses at alpha = {worst[2]:g}"
+            answers.append(misses_fit(misses, runs, level))
+            if misses:
+                candidate = (label_of(method), misses / runs, level)
+                worst = max(worst, candidate, key=lambda w: w[1] - w[2] if w[0] else -1.0)
+    said = f"worst is {worst[0]}, {worst[1]:.1%} misses at alpha = {worst[2]:g}" if worst[0] else "no misses"
+    return answers, f"{said}; {power_in_words(runs, _LEVELS[1])}"

@@ -30,7 +30,7 @@ console = Console()
 
 
 def reproduce(
-    figure: Annotated[str, typer.Argument(help="fig1, fig2, fig3, fig4, theory or all.")] = "all",
+    figure: Annotated[str, typer.Argument(help="fig1, fig2, fig3, fig4, weights, theory or all.")] = "all",
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer repeats and rounds: minutes, not half an hour.")
     ] = False,
@@ -162,11 +162,11 @@ def _draw(figure: Figure, table: Table, folder: Path) -> list[Path]:
 
 
 def _tell(findings: list[claims.Finding], folder: Path) -> None:
-    listing = Listing(title="Claims of the paper, measured", show_lines=True)
-    for heading in ("figure", "claim", "verdict"):
+    listing = Listing(title="Claims, measured", show_lines=True)
+    for heading in ("figure", "whose", "claim", "verdict"):
         listing.add_column(heading)
     for finding in findings:
-        listing.add_row(*map(escape, (finding.figure, finding.statement, finding.verdict)))
+        listing.add_row(*map(escape, (finding.figure, finding.group, finding.statement, finding.verdict)))
     console.print(listing)
     say(console, f"Report: {folder / 'report.html'}")
 

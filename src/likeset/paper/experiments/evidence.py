@@ -1,8 +1,11 @@
-"""From measured rows to yes, no or unclear: ratios of medians with bootstrap intervals, misses by the binomial law."""
+"""From measured rows to yes, no, not refuted or unclear: ratios of medians with bootstrap intervals, misses by the
+binomial law, and the rules by which panels make a verdict."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,9 +13,21 @@ from numpy.typing import NDArray
 
 from likeset.paper.experiments.tables import Table
 
-YES, NO, UNCLEAR = "yes", "no", "unclear"
+YES, NO, UNCLEAR, NOT_REFUTED = "yes", "no", "unclear", "not refuted"
+
+FEWEST = 5
+"""A comparison of fewer repeats decides nothing: not even a sign test of four pairs can reach 5 % on a side."""
+
+FALSE_ALARM = 1e-5
+"""How likely a set that covers is called one that does not, per test."""
+
+NOTICED = 0.20
+"""Coverage "holds" only if misses this far above alpha would have been found out with probability ``POWER``."""
+
+POWER = 0.80
 _RESAMPLES = 4000
 _INTERVAL = 0.90
+_MOST_NAMES = 4
 
 
 @dataclass(frozen=True)
@@ -24,6 +39,9 @@ class Answer:
     detail: str
 
 
+# -- comparisons -----------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Ratio:
     """Ratio of two medians over repeats with its bootstrap interval."""
@@ -32,6 +50,7 @@ class Ratio:
     second: float
     low: float
     high: float
+    repeats: int = 10
 
     @property
     def value(self) -> float:
@@ -40,72 +59,162 @@ class Ratio:
 
     def below(self, limit: float) -> str:
         """Whether the ratio lies below the limit: yes or no if the whole interval says so."""
-        return YES if self.high < limit else NO if self.low > limit else UNCLEAR
+        return self._decided(self.high < limit, self.low > limit)
+
+    def above(self, limit: float) -> str:
+        """Whether the ratio lies above the limit."""
+        return self._decided(self.low > limit, self.high < limit)
+
+    def within(self, factor: float) -> str:
+        """Whether the two agree up to a factor, in both directions."""
+        inside = self.low >= 1 / factor and self.high <= factor
+        return self._decided(inside, self.low > factor or self.high < 1 / factor)
+
+    def _decided(self, yes: bool, no: bool) -> str:
+        if self.repeats < FEWEST:
+            return UNCLEAR
+        return YES if yes else NO if no else UNCLEAR
 
     def __str__(self) -> str:
-        return f"{self.first:.3g} against {self.second:.3g}, ratio {self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+        few = f"; {self.repeats} repeats, too few to decide" if self.repeats < FEWEST else ""
+        interval = f"[{_short(self.low)}, {_short(self.high)}]"
+        return f"{_short(self.first)} against {_short(self.second)}, ratio {_short(self.value)} {interval}{few}"
 
 
 def compare(first: NDArray[Any], second: NDArray[Any]) -> Ratio:
     """Medians of two methods over the same repeats: resampling keeps the pairs together.
 
-    >>> print(compare(np.array([1.0, 1.1, 0.9]), np.array([2.0, 2.2, 1.8])))
-    1 against 2, ratio 0.50 [0.50, 0.50]
+    >>> print(compare(np.array([1.0, 1.1, 0.9, 1.0, 1.0]), np.array([2.0, 2.2, 1.8, 2.0, 2.0])))
+    1.00 against 2.00, ratio 0.50 [0.50, 0.50]
     """
     rng = np.random.default_rng(0)
     chosen = rng.integers(0, len(first), size=(_RESAMPLES, len(first)))
     tiny = np.finfo(np.float64).tiny
     ratios = np.median(first[chosen], axis=1) / np.maximum(np.median(second[chosen], axis=1), tiny)
     low, high = np.quantile(ratios, [(1 - _INTERVAL) / 2, (1 + _INTERVAL) / 2])
-    return Ratio(float(np.median(first)), float(max(np.median(second), tiny)), float(low), float(high))
+    return Ratio(float(np.median(first)), float(max(np.median(second), tiny)), float(low), float(high), len(first))
 
 
-def by_repeat(table: Table, problem: str, method: str, column: str) -> NDArray[np.float64]:
-    """The last value of a column in every repeat, in order of the repeats."""
+def by_repeat(table: Table, problem: str, method: str, column: str, t: int | None = None) -> NDArray[np.float64]:
+    """The value of a column at time t, or the last one, in every repeat, in order of the repeats."""
     part = table.where(problem=problem, method=method)
-    part = part.at(part["t"] == part["t"].max()) if len(part) else part
+    part = part.at(part["t"] == (part["t"].max() if t is None else t)) if len(part) else part
     order = np.argsort(part["repeat"], kind="stable")
     return part[column][order].astype(np.float64)
 
 
-def best(table: Table, problem: str, methods: list[str], column: str = "regret") -> str | None:
-    """The method with the smallest median at the last round."""
-    medians = {m: float(np.median(v)) for m in methods if len(v := by_repeat(table, problem, m, column))}
+def best(
+    table: Table, problem: str, methods: Collection[str], column: str = "regret", t: int | None = None
+) -> str | None:
+    """The method with the smallest median at the last round, or at time t."""
+    medians = {m: float(np.median(v)) for m in methods if len(v := by_repeat(table, problem, m, column, t))}
     return min(medians, key=lambda m: medians[m]) if medians else None
 
 
-def misses_fit(misses: int, runs: int, alpha: float, false_alarm: float = 1e-5) -> str:
+def _short(value: float) -> str:
+    """Two or three figures, no exponents.
+
+    >>> _short(14668.0), _short(54.31), _short(0.4999), _short(0.01234)
+    ('14,668', '54.3', '0.50', '0.012')
+    """
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 100 else f"{value:.{1 if size >= 10 else 2 if size >= 0.1 else 3}f}"
+
+
+# -- coverage --------------------------------------------------------------------------------------------------------
+
+
+def misses_fit(misses: int, runs: int, alpha: float) -> str:
     """Whether so many misses are believable when each run misses with probability alpha at most.
 
-    "no" is said of true coverage with probability ``false_alarm`` at most; "unclear" when no number of misses could
-    have led to a "no", because there are too few runs.
+    "no" is said of true coverage with probability ``FALSE_ALARM`` at most, "yes" only if the runs are enough to notice
+    a set that misses ``NOTICED`` more often than alpha. Otherwise the promise is "not refuted", or "unclear" if no
+    number of misses could have refuted it.
 
-    >>> misses_fit(25, 200, 0.1), misses_fit(60, 200, 0.1), misses_fit(2, 2, 0.1)
-    ('yes', 'no', 'unclear')
+    >>> misses_fit(25, 200, 0.1), misses_fit(60, 200, 0.1), misses_fit(2, 12, 0.1), misses_fit(2, 2, 0.1)
+    ('yes', 'no', 'not refuted', 'unclear')
     """
+    most = most_misses(runs, alpha)
+    if misses > most:
+        return NO
+    if most >= runs:
+        return UNCLEAR
+    return YES if noticed(runs, alpha) <= alpha + NOTICED else NOT_REFUTED
+
+
+@cache
+def most_misses(runs: int, alpha: float) -> int:
+    """The largest number of misses that does not refute coverage."""
     from scipy.stats import binom  # slow to load: only when results are judged
 
-    most = int(binom.ppf(1 - false_alarm, runs, alpha))
-    return NO if misses > most else YES if most < runs else UNCLEAR
+    return int(binom.ppf(1 - FALSE_ALARM, runs, alpha))
+
+
+@cache
+def noticed(runs: int, alpha: float) -> float:
+    """The power of the test: the smallest rate of misses that would be found out with probability ``POWER``.
+
+    >>> [round(noticed(runs, 0.1), 2) for runs in (10, 50, 200)]
+    [0.76, 0.39, 0.23]
+    """
+    from scipy.stats import beta
+
+    most = most_misses(runs, alpha)
+    return float(beta.ppf(POWER, most + 1, runs - most)) if most < runs else 1.0
+
+
+def power_in_words(runs: int, alpha: float) -> str:
+    """What such a test could have found out."""
+    if most_misses(runs, alpha) >= runs:
+        return f"no number of misses in {runs} runs could refute alpha = {alpha:g}"
+    return f"{runs} runs would notice {noticed(runs, alpha):.0%} misses at alpha = {alpha:g} four times out of five"
+
+
+def jointly(answers: Collection[str]) -> str:
+    """One answer from several tests of coverage: one "no" is enough, "yes" has to be unanimous."""
+    if not answers:
+        return UNCLEAR
+    if NO in answers:
+        return NO
+    if all(a == YES for a in answers):
+        return YES
+    return UNCLEAR if all(a == UNCLEAR for a in answers) else NOT_REFUTED
+
+
+# -- verdicts --------------------------------------------------------------------------------------------------------
 
 
 def together(answers: list[Answer]) -> tuple[str, str]:
-    """(verdict, kind) of a claim from its panels.
+    """(verdict, kind) of a claim from its panels; kind is "yes", "no" or "open".
+
+    Panels that contradict each other make it "depends"; an undecided panel does not.
 
     >>> together([Answer("a", YES, ""), Answer("b", NO, "")])
     ('depends: holds in a; does not in b', 'open')
-    >>> together([Answer("a", NO, "")])
-    ('does not hold', 'no')
+    >>> together([Answer("a", NO, ""), Answer("b", UNCLEAR, "")])
+    ('does not hold in a; undecided in b', 'no')
+    >>> together([Answer("a", YES, ""), Answer("b", NOT_REFUTED, "")])
+    ('not refuted', 'open')
     """
     if not answers:
         return "not measured in this run", "open"
-    panels = {kind: [a.panel for a in answers if a.holds == kind] for kind in (YES, NO, UNCLEAR)}
-    if len(panels[YES]) == len(answers):
-        return "holds", "yes"
-    if len(panels[NO]) == len(answers):
-        return "does not hold", "no"
-    if len(panels[UNCLEAR]) == len(answers):
-        return "undecided: too few repeats to tell", "open"
-    words = {YES: "holds in", NO: "does not in", UNCLEAR: "undecided in"}
-    parts = [f"{words[kind]} {', '.join(names)}" for kind, names in panels.items() if names]
-    return "depends: " + "; ".join(parts), "open"
+    panels = {kind: [a.panel for a in answers if a.holds == kind] for kind in (YES, NO, NOT_REFUTED, UNCLEAR)}
+    found = {kind for kind, names in panels.items() if names}
+    if found in ({NOT_REFUTED}, {YES, NOT_REFUTED}):
+        return "not refuted", "open"
+    whole = {YES: ("holds", "yes"), NO: ("does not hold", "no"), UNCLEAR: ("undecided", "open")}
+    if len(found) == 1:
+        return whole[found.pop()]
+    mixed = {YES, NO} <= found
+    words = {
+        YES: "holds in",
+        NO: "does not in" if mixed else "does not hold in",
+        NOT_REFUTED: "not refuted in",
+        UNCLEAR: "undecided in",
+    }
+    parts = [f"{words[kind]} {_listed(names, len(answers))}" for kind, names in panels.items() if names]
+    return ("depends: " if mixed else "") + "; ".join(parts), "no" if NO in found and not mixed else "open"
+
+
+def _listed(names: list[str], count: int) -> str:
+    return ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} of {count} panels"

@@ -1,12 +1,23 @@
-"""Answers to claims about regret (Figs. 2 and 4): medians at the last round, paired by repeat."""
+"""Answers to claims that compare methods: regret (Figs. 2 and 4) or width, medians paired by repeat; and misses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
 from likeset.bandits.environments import camelback, paper_1d
-from likeset.paper.experiments.evidence import NO, UNCLEAR, YES, Answer, best, by_repeat, compare, misses_fit
+from likeset.paper.experiments.evidence import (
+    NO,
+    YES,
+    Answer,
+    best,
+    by_repeat,
+    compare,
+    jointly,
+    misses_fit,
+    power_in_words,
+)
 from likeset.paper.experiments.methods import PAPER, RIVALS, label_of
+from likeset.paper.experiments.names import panel
 from likeset.paper.experiments.tables import Table
 
 Rivals = Callable[[Table, str], list[str]]
@@ -36,15 +47,20 @@ def paper_beats(
 
 
 def beats(
-    first: Rivals, second: Rivals, limit: float = 1.0, problems: Sequence[str] = ()
+    first: Rivals,
+    second: Rivals,
+    limit: float = 1.0,
+    problems: Sequence[str] = (),
+    column: str = "regret",
+    t: int | None = None,
 ) -> Callable[[Table], Iterable[Answer]]:
-    """The best of one group of methods against the best of another."""
+    """The best of one group of methods against the best of another, at the last round or at time t."""
 
     def answer(table: Table) -> Iterable[Answer]:
         for problem in problems or table.distinct("problem"):
-            ours, rival = (best(table, problem, group(table, problem)) for group in (first, second))
+            ours, rival = (best(table, problem, group(table, problem), column, t) for group in (first, second))
             if ours is not None and rival is not None:
-                yield _comparison(table, problem, ours, rival, limit)
+                yield _comparison(table, problem, ours, rival, limit, column, t)
 
     return answer
 
@@ -57,7 +73,7 @@ def paper_beats_each(problem: str, rivals: Sequence[str]) -> Callable[[Table], I
         for rival in among(*rivals)(table, problem):
             if ours is not None:
                 found = _comparison(table, problem, ours, rival, 1.0)
-                yield Answer(f"{problem} ({rival})", found.holds, found.detail)
+                yield Answer(f"{found.panel} ({rival})", found.holds, found.detail)
 
     return answer
 
@@ -70,9 +86,7 @@ def on_par(problem: str, rival: str, factor: float) -> Callable[[Table], Iterabl
         if ours is None or best(table, problem, [rival]) is None:
             return
         ratio = compare(by_repeat(table, problem, ours, "regret"), by_repeat(table, problem, rival, "regret"))
-        within, beyond = ratio.low >= 1 / factor and ratio.high <= factor, ratio.low > factor or ratio.high < 1 / factor
-        detail = f"{label_of(ours)} against {rival}: {ratio}"
-        yield Answer(problem, YES if within else NO if beyond else UNCLEAR, detail)
+        yield Answer(panel(problem), ratio.within(factor), f"{label_of(ours)} against {rival}: {ratio}")
 
     return answer
 
@@ -82,16 +96,19 @@ def truth_stays(alpha: float, *methods: str) -> Callable[[Table], Iterable[Answe
 
     def answer(table: Table) -> Iterable[Answer]:
         for problem in table.distinct("problem"):
-            answers, worst, runs = set(), ("none", 0), 0
+            misses = {}
             for method in among(*methods)(table, problem) if methods else provable(table, problem):
                 own = table.where(problem=problem, method=method)
                 kept = [bool(run["covered"].all()) for _, run in own.groups("repeat")]
-                misses, runs = len(kept) - sum(kept), len(kept)
-                answers.add(misses_fit(misses, runs, alpha))
-                worst = max(worst, (label_of(method), misses), key=lambda pair: pair[1])
-            holds = NO if NO in answers else UNCLEAR if UNCLEAR in answers else YES
-            if answers:
-                yield Answer(problem, holds, f"at most {worst[1]} of {runs} runs miss ({worst[0]})")
+                misses[method] = (len(kept) - sum(kept), len(kept))
+            if misses:
+                worst = max(misses, key=lambda m: misses[m][0])
+                most, runs = misses[worst]
+                said = (
+                    f"at most {most} of {runs} runs miss ({label_of(worst)})" if most else f"no misses in {runs} runs"
+                )
+                holds = jointly([misses_fit(*counts, alpha) for counts in misses.values()])
+                yield Answer(panel(problem), holds, f"{said}; {power_in_words(runs, alpha)}")
 
     return answer
 
@@ -107,6 +124,14 @@ def stated_bound_contains(table: Table) -> Iterable[Answer]:
             yield Answer(name, YES if environment.well_specified else NO, detail)
 
 
-def _comparison(table: Table, problem: str, first: str, second: str, limit: float) -> Answer:
-    ratio = compare(by_repeat(table, problem, first, "regret"), by_repeat(table, problem, second, "regret"))
-    return Answer(problem, ratio.below(limit), f"{label_of(first)} against {label_of(second)}: {ratio}")
+def _comparison(
+    table: Table,
+    problem: str,
+    first: str,
+    second: str,
+    limit: float,
+    column: str = "regret",
+    t: int | None = None,
+) -> Answer:
+    ratio = compare(*(by_repeat(table, problem, method, column, t) for method in (first, second)))
+    return Answer(panel(problem), ratio.below(limit), f"{label_of(first)} against {label_of(second)}: {ratio}")

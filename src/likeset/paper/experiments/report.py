@@ -22,6 +22,7 @@ from likeset.paper.experiments.bounds import looseness
 from likeset.paper.experiments.claims import Finding
 from likeset.paper.experiments.figures import Figure, Scale
 from likeset.paper.experiments.methods import label_of, sorted_methods
+from likeset.paper.experiments.names import panel
 from likeset.paper.experiments.store import write_atomically
 from likeset.paper.experiments.tables import Table
 
@@ -60,10 +61,12 @@ def claims_section(results: Results) -> Section:
         for f in results.findings
     ]
     note = (
-        "<p>Each row is a claim of the paper in our own words. Verdicts are computed from the rows of this run: "
-        "regrets are compared at the last round by the ratio of medians over repeats, with a 90 % bootstrap "
-        "interval over repeats (paired by repeat); an interval that contains 1 decides nothing. Coverage is judged "
-        "against the binomial distribution.</p>"
+        "<p>Each row is a claim in our own words. Verdicts are computed from the rows of this run. Regrets and widths "
+        "are compared at the last round by the ratio of medians over repeats, with a 90 % bootstrap interval over "
+        "repeats (paired by repeat). An interval that contains the limit of the claim (1, or 1.25 for &ldquo;on "
+        "par&rdquo;) decides nothing, nor do fewer than five repeats. Coverage is refuted by more misses than the "
+        "binomial distribution allows, and &ldquo;not refuted&rdquo; where the runs are too few to notice a bad "
+        "set.</p>"
     )
     if results.scale.quick:
         note += (
@@ -82,6 +85,8 @@ def figure_sections(results: Results) -> Iterable[Section]:
             numbers = _regret_table(results.tables[figure.name])
         elif "alpha_anytime" in results.tables[figure.name].columns:
             numbers = _coverage_table(results.tables[figure.name])
+        elif "radius" in results.tables[figure.name].columns:
+            numbers = _weights_table(results.tables[figure.name])
         elif "bound" in results.tables[figure.name].columns:
             numbers = f"<p>{_text(looseness(results.tables[figure.name]).paragraph())}</p>"
         yield Section(figure.title, f"<p>{figure.settings}</p>{pictures}{numbers}")
@@ -150,7 +155,7 @@ def _regret_table(table: Table) -> str:
             missed = f"{len(ever) - sum(ever)} of {len(ever)}"
             provable = "yes" if bool(own["provable"][0]) else "no"
             rows.append(
-                (problem, label_of(method), provable, *medians, f"{low:.1f} to {high:.1f}", missed, empty or "")
+                (panel(problem), label_of(method), provable, *medians, f"{low:.1f} to {high:.1f}", missed, empty)
             )
     headings = ("problem", "method", "provable", *(f"regret at {t}" for t in times), f"quartiles at {last}",
                 "runs in which the truth ever left the set", "runs with an empty set")  # fmt: skip
@@ -164,10 +169,28 @@ def _coverage_table(table: Table) -> str:
             own = part.where(method=method)
             final, ever = own["alpha_final"].astype(float), own["alpha_anytime"].astype(float)
             cells = [f"{np.mean(values < level):.3f}" for level in (0.05, 0.1, 0.3) for values in (final, ever)]
-            rows.append((problem, label_of(method), "yes" if bool(own["provable"][0]) else "no", len(own), *cells))
+            rows.append(
+                (panel(problem), label_of(method), "yes" if bool(own["provable"][0]) else "no", len(own), *cells)
+            )
     headings = ["panel", "method", "provable", "runs"]
     headings += [f"misses {when}, alpha = {level}" for level in (0.05, 0.1, 0.3) for when in ("at T", "ever")]
     return "<h3>Misses of the truth: at the last round, and at any round</h3>" + html_table(headings, rows)
+
+
+def _weights_table(table: Table) -> str:
+    times = sorted(table.distinct("t"))[1:]
+    rows = []
+    for (problem,), part in table.groups("problem"):
+        for method in sorted_methods(part.distinct("method")):
+            own = part.where(method=method)
+            radii, widths, weights = (
+                [f"{np.median(own.where(t=t)[column].astype(float)):.{digits}f}" for t in times]
+                for column, digits in (("radius", 1), ("width", 3), ("weight", 2))
+            )
+            rows.append((panel(problem), label_of(method), *radii, *widths, *weights))
+    headings = ["problem", "method"]
+    headings += [f"{what}, t = {t}" for what in ("R_t (nats)", "width", "weight") for t in times]
+    return "<h3>Medians</h3>" + html_table(headings, rows)
 
 
 class _Raw(str):

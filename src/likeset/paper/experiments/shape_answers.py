@@ -9,6 +9,7 @@ import numpy as np
 from likeset.paper.experiments.evidence import NO, YES, Answer, compare
 from likeset.paper.experiments.fig2 import BOUND
 from likeset.paper.experiments.methods import PAPER, label_of
+from likeset.paper.experiments.names import panel
 from likeset.paper.experiments.tables import Column, Table
 
 _ELLIPSE, _NO_ELLIPSE = 0.001, 0.02
@@ -20,7 +21,7 @@ def ellipses(table: Table) -> Iterable[Answer]:
         misfit = max(conic_misfit(own["x"].astype(float), own["y"].astype(float)) for _, own in part.groups("n"))
         expected = misfit < _ELLIPSE if problem == "plane-gaussian" else misfit > _NO_ELLIPSE
         detail = f"the boundary departs from its best conic by {misfit:.2%} of its size"
-        yield Answer(problem.removeprefix("plane-"), YES if expected else NO, detail)
+        yield Answer(panel(problem), YES if expected else NO, detail)
 
 
 def conic_misfit(x: Column, y: Column) -> float:
