@@ -30,12 +30,15 @@ class LiveObjects:
         self.weightings = checks.built_in_weightings()
         around = ls.Windows([[1.0, 0.0], [0.0, 1.0]], joint_share=0.3)
         listed = ls.Windows.from_masks([[0.8, 0.1], [0.3, 0.9]], [[True, False]])
-        self.windows = [around, listed, ls.Windows.covering(self.grid)]
+        patience = ls.Patience(3)
+        self.windows = [around, listed, ls.Windows.covering(self.grid), patience, patience.beside(around)]
+        self.windows.append(patience.within(around))
         self.sequences = [self._fed(f, self.plane) for f in self.families]
         self.sequences += [self._fed(ls.Gaussian(0.3), s) for s in self.spaces[1:]]
         self.sequences += [self._fed(ls.Poisson(), self.plane, predictor=p) for p in self.predictors]
         self.sequences += [self._fed(ls.Bernoulli(), self.plane, weighting=w) for w in self.weightings]
-        self.sequences += [self._fed(f, self.plane, windows=w) for f in self.families[:4] for w in (around, listed)]
+        self.sequences += [self._fed(f, self.plane, windows=w) for f in self.families[:4] for w in (around, None)]
+        self.sequences.append(self._fed(ls.Poisson(), self.plane, windows=listed))
         self.sequences += [
             ls.ConfidenceSequence(ls.Poisson(), self.grid),
             ls.ConfidenceSequence(ls.Gaussian(), self.plane),

@@ -211,7 +211,8 @@ def test_sets_that_hand_questions_on():
 @pytest.mark.parametrize("noise", ["gaussian", "survival", "laplace"])
 def test_intervals_and_floors_from_starting_points_are_those_of_the_set(noise):
     env, rng = E.random_function(3, noise), np.random.default_rng(4)
-    policy, cautious = ls.UCB(env.sequence(), reward=env.reward), ls.LowerBound(env.sequence(), reward=env.reward)
+    policy = ls.UCB(env.sequence(), reward=env.reward)
+    cautious = ls.LowerBound(env.sequence(voices=policy.seq.voices), reward=env.reward)
     low, high = np.full(len(env.arms), -np.inf), np.full(len(env.arms), np.inf)
     for _ in range(20):
         i = int(rng.integers(len(env.arms)))
@@ -355,7 +356,8 @@ def test_elimination_finds_the_best_arm_for_other_likelihoods(family):
     arms = np.array([[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]])
     theta = np.array([-1.2, 0.9])  # z = -1.2, 0.9, 1.44
     rng = np.random.default_rng(6)
-    policy = ls.Elimination(ls.ConfidenceSequence(family, ls.Linear(2, 2.0), 0.1), arms, reward="mean", epsilon=0.02)
+    # At this level the truth is outside some certificate of the four with probability below 0.004.
+    policy = ls.Elimination(ls.ConfidenceSequence(family, ls.Linear(2, 2.0), 1e-3), arms, reward="mean", epsilon=0.02)
     best = 0 if isinstance(family, ls.Weibull) else 2
     for _ in range(1500):
         if policy.stopped:
@@ -366,7 +368,7 @@ def test_elimination_finds_the_best_arm_for_other_likelihoods(family):
     assert policy.best == best
     certificate = policy.certificate
     truth = float(family.mean(np.array([arms[best] @ theta]))[0])
-    assert certificate.lower <= truth <= certificate.upper and certificate.alpha == 0.1 and certificate.provable
+    assert certificate.lower <= truth <= certificate.upper and certificate.alpha == 1e-3 and certificate.provable
     assert f"arm {best} is best" in str(certificate) and certificate.n_observations == policy.seq.n_observations
     assert policy.ask() == best and list(policy.active) == [best]
 
@@ -687,10 +689,10 @@ def telling(**options):
 @pytest.mark.parametrize("policy_class", POLICIES)
 def test_a_fresh_sequence_is_told_of_the_arms(policy_class):
     seq, expected = telling(), telling()
-    assert seq.windows is None
+    assert isinstance(seq.voices, ls.Patience)
     policy = policy_class(seq, np.eye(2))
-    expected.expect(np.eye(2))
-    assert seq.windows is not None and repr(seq.windows) == repr(expected.windows)
+    expected.expect(np.eye(2), policy.purpose)
+    assert not isinstance(seq.voices, ls.Patience) and repr(seq.voices) == repr(expected.voices)
     for i, y in [(0, 0.3), (1, -0.2), (0, 0.4)]:
         policy.tell(i, y)
         expected.update(np.eye(2)[i], y)
@@ -702,7 +704,7 @@ def test_arms_are_not_announced_late_or_to_those_who_do_not_listen(policy_class)
     seq = telling()
     seq.update([1.0, 0.0], 0.3)
     policy_class(seq, np.eye(2))
-    assert seq.windows is None
+    assert isinstance(seq.voices, ls.Patience)
     rival = ls.comparison.AbbasiYadkori(ls.Linear(2, 2.0), 0.1, sigma=0.1)
     assert policy_class(rival, np.eye(2)).ask() in (0, 1)
 
@@ -720,7 +722,7 @@ def test_a_policy_that_is_refused_announces_nothing(make):
     seq = telling()
     with pytest.raises(ls.InvalidArgumentError):
         make(seq)
-    assert seq.windows is None
+    assert isinstance(seq.voices, ls.Patience)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -949,7 +951,8 @@ def test_the_recommended_arm_has_the_highest_lower_bound(policy_class, reward):
     policy.seq.update(env.arms[[0, 2, 4, 6]], env.family.sample(env.z[[0, 2, 4, 6]], rng))
     choice = policy.recommend()
     low, high = policy.intervals()
-    assert choice.arm == np.argmax(low) and choice.lower == low[choice.arm] and choice.alpha == policy.seq.alpha
+    assert choice.arm == np.argmax(low) and choice.alpha == policy.seq.alpha
+    assert choice.lower == pytest.approx(low[choice.arm], rel=1e-9)  # asked again, the solver starts elsewhere
     left = policy.active if policy_class is ls.Elimination else slice(None)
     assert choice.gap == pytest.approx(high[left].max() - low.max()) and choice.lower + choice.gap >= high[left].max()
     np.testing.assert_array_equal(choice.x, env.arms[choice.arm])

@@ -5,6 +5,7 @@ import multiprocessing
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,6 +33,8 @@ def instance(cls):
         return cls("a path", {"alpha": (0.05, 0.1)})
     if issubclass(cls, errors.MissingPackageError):
         return cls("matplotlib", "plots")
+    if cls.__name__ == "OutputError":
+        return cls(Path("a folder"), "no space left")
     return cls("what went wrong")
 
 

@@ -125,7 +125,7 @@ def test_one_step_growth_with_windows_and_weights():
 
 
 def test_equal_outcomes_of_a_covariate_are_one_term():
-    seq = ls.ConfidenceSequence(Logistic(), ls.Linear(2, 2.0))
+    seq = ls.ConfidenceSequence(Logistic(), ls.Linear(2, 2.0), voices=None)
     seq.update([[1.0, 0.0]] * 3 + [[0.0, 1.0]], [0.5, -1.0, 0.5, 0.5])
     terms = seq.ledger.merged.terms()
     assert isinstance(terms, LossTerms)
@@ -223,12 +223,13 @@ def test_windows_against_the_dual(family):
     _, X, _ = observed(family)
     seq, X, _ = observed(family, windows=windows(X[:6]))
     s = seq.set
-    assert isinstance(s._terms, CompiledTerms)
-    target = WindowedSet(s._coordinates, s._terms, s._gains, s._windows, -np.log(s.alpha), 2.0)
-    newton = _solver.prepare_windows(target)
+    e = s._evidence
+    assert isinstance(e.terms, CompiledTerms)
+    target = WindowedSet(e.groups.coordinates, e.terms, e.gains, e.audible, -np.log(s.alpha), 2.0)
+    newton = _solver.prepare(target)
     assert isinstance(newton, NewtonWindows)
     A = np.random.default_rng(1).normal(size=(5, 3))
-    fast, slow = newton.solve(A), dual.prepare(target, _solver.prepare).solve(A)
+    fast, slow = newton.solve(A), dual.prepare(target, _solver.prepare_joint).solve(A)
     assert (slow.upper >= fast.values - 1e-7).all()
     assert (fast.upper >= slow.values - 1e-7).all()
     np.testing.assert_allclose(fast.upper, fast.values, rtol=1e-6)

@@ -270,13 +270,13 @@ def test_files_of_version_one_load_forever():
     X, y = stream(ls.Poisson(), 20)
     np.testing.assert_array_equal(sequence.ledger.x.rows, X)
     np.testing.assert_array_equal(sequence.ledger.y.rows, y)
-    fresh = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3, 2.0), 0.05)
+    fresh = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3, 2.0), 0.05, voices=None)
     fresh.update(X, y)
     np.testing.assert_allclose(sequence.set.upper(X[:4]), fresh.set.upper(X[:4]), rtol=1e-6)
 
 
 if __name__ == "__main__":
     GOLDEN.parent.mkdir(exist_ok=True)
-    golden = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3, 2.0), 0.05)
+    golden = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3, 2.0), 0.05, voices=None)
     golden.update(*stream(ls.Poisson(), 20))
     golden.save(GOLDEN)

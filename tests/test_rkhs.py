@@ -79,7 +79,7 @@ def as_linear(sequence, **pieces):
         def _checked_score(self, forecast, phi, y):
             return float(forecast.log_density(y))
 
-    linear = Unguarded(sequence.family, ls.Linear(phi.shape[1], space.bound), sequence.alpha, Replay())
+    linear = Unguarded(sequence.family, ls.Linear(phi.shape[1], space.bound), sequence.alpha, Replay(), voices=None)
     for place, y in zip(places, ledger.y.rows, strict=True):
         linear.update(phi[place], y[None])
     return linear, phi

@@ -200,7 +200,7 @@ def test_a_sequence_with_laplace_noise_covers_and_is_tighter_than_its_windows():
     rng = np.random.default_rng(6)
     z = np.asarray(RBF(0.12)(grid[:, None], grid[:, None]) @ rng.normal(size=20))
     z *= 1.8 / float(space.norm(z))
-    sequence = ls.ConfidenceSequence(ls.Laplace(0.2), space, 0.1)
+    sequence = ls.ConfidenceSequence(ls.Laplace(0.2), space, 0.1, voices=ls.Windows.covering(space))
     for _ in range(40):
         place = int(np.argmax(sequence.set.upper(grid)))
         sequence.update(grid[place], ls.Laplace(0.2).sample(z[place : place + 1], rng))

@@ -105,6 +105,8 @@ class Evidence:
 
     def log_ratio(self, values: Array) -> Array:
         """log R of parameters with the z ``values`` at the covariates, one row each."""
+        if len(self.gains) == 0:
+            return np.zeros(len(values))  # shares add up to one only within rounding
         return log_sum_exp(window_exponents(self.audible, self.contributions(values)))
 
     def allows(self, values: Array, norms: Array) -> Mask:

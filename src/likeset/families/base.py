@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likeset._typing import Array
-from likeset.arguments import generator, real_array, real_number
+from likeset.arguments import floats, generator, real_array, real_number
 from likeset.errors import InvalidArgumentError, ObservationError, ShapeError
 
 MOST_NODES = 10**6
@@ -87,6 +87,14 @@ def misfit(y: Any, z: Any) -> ShapeError:
     return ShapeError(
         "z", z, f"has shape {np.shape(z)}, which does not fit y of shape {np.shape(y)}", "pass shapes that broadcast"
     )
+
+
+def moments(mean: Any, sd: Any) -> tuple[Array, Array]:
+    """Means and standard deviations of beliefs about z, one of each."""
+    mean, sd = floats("mean", mean), floats("sd", sd)
+    if mean.ndim != 1 or mean.shape != sd.shape:
+        raise ShapeError("sd", sd, f"has shape {sd.shape} and mean {mean.shape}", "pass two lists of one length")
+    return mean, sd
 
 
 def predictor_vector(z: Any) -> Array:

@@ -22,9 +22,11 @@ from likeset._solver.linalg.matrix import cholesky, dot, rank_one_update, solve_
 from likeset._solver.newton import minimise_over_ball, newton_ball
 from likeset._solver.problem import CurveTerms, PointTerms
 from likeset._typing import Array
+from likeset.arguments import real_array
 from likeset.compiling import kernel
 from likeset.curves import curve_slopes
 from likeset.embedded import Embedded
+from likeset.errors import InvalidArgumentError
 from likeset.families.merged import MergedData
 from likeset.families.sums import CurveSums, Sums
 from likeset.state_checks import expect_array, expect_factors, expect_number
@@ -120,6 +122,9 @@ class Beliefs:
     """Means (J, d) and precision factors (J, d, d) on a growing span; what all posteriors share."""
 
     def __init__(self, priors: Array) -> None:
+        priors = real_array("priors", priors)
+        if priors.ndim != 1 or not (priors > 0).all():
+            raise InvalidArgumentError("priors", priors, "is no list of precisions", "pass positive numbers")
         self.priors = priors
         self.means = np.zeros((len(priors), 0))
         self.factors = np.zeros((len(priors), 0, 0))

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likeset._typing import Array
-from likeset.arguments import floats
+from likeset.arguments import floats, real_number
 from likeset.curves import Curve, curve_derivatives, curve_heights
 from likeset.errors import ShapeError
-from likeset.families.base import Family, misfit
+from likeset.families.base import Family, largest_predictor, misfit
 from likeset.families.beliefs import LaplacePosterior, Posterior
 from likeset.families.evidence_sums import EvidenceSums
 from likeset.families.penalised import CurveFit
@@ -47,7 +47,7 @@ class CurveFamily(Family):
         if self.canonical_scale is None:
             raise NotImplementedError  # a subclass without a canonical scale has its own
         with np.errstate(over="ignore"):
-            return self.canonical_scale * curve_derivatives(self.curve, z)[1]
+            return self.canonical_scale * curve_derivatives(self.curve, floats("z", z))[1]
 
     def reference(self, y: Array) -> float:
         """A value o of z at which the observation y is likely."""
@@ -95,7 +95,7 @@ class CurveFamily(Family):
 
     def penalised_fit(self, penalty: float, bound: float) -> CurveFit:
         """The anchored fit."""
-        return CurveFit(self, penalty, bound)
+        return CurveFit(self, real_number("penalty", penalty), largest_predictor(bound))
 
     def _allows(self, *y: float) -> bool:
         """Whether one observation, the numbers that describe it, is certain to lie in the support."""

@@ -13,6 +13,7 @@ from likeset.curves import Curve
 from likeset.families.base import (
     largest_predictor,
     misfit,
+    moments,
     node_count,
     observation_vector,
     panels,
@@ -94,7 +95,7 @@ class Gaussian(CurveFamily):
 
     def predictive(self, mean: Array, sd: Array, reach: float) -> GaussianPredictive:
         """Exact predictive densities, N(m_j, s_j^2 + sigma^2)."""
-        return GaussianPredictive(self.sigma, mean, sd)
+        return GaussianPredictive(self.sigma, *moments(mean, sd))
 
     def unbiased_response(self) -> Response:
         """y itself."""

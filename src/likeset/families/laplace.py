@@ -11,6 +11,7 @@ from likeset.arguments import floats, positive, real_array
 from likeset.families.base import (
     largest_predictor,
     misfit,
+    moments,
     node_count,
     observation_vector,
     panels,
@@ -70,7 +71,7 @@ class Laplace:
 
     def predictive(self, mean: Array, sd: Array, reach: float) -> LaplacePredictive:
         """Exact predictive densities of Gaussian beliefs."""
-        return LaplacePredictive(self.scale, mean, sd)
+        return LaplacePredictive(self.scale, *moments(mean, sd))
 
     def unbiased_response(self) -> Response:
         """y itself."""
@@ -87,7 +88,7 @@ class Laplace:
 
     def information(self, z: Array) -> Array:
         """I(z) = 1/scale^2."""
-        return np.full_like(z, 1.0 / self.scale**2)
+        return np.full_like(floats("z", z), 1.0 / self.scale**2)
 
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """mu = L = 1/scale: a heuristic, as the density is not smooth (any choice keeps coverage)."""

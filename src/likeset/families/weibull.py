@@ -87,7 +87,7 @@ class _Survival(CurveFamily):
 
     def information(self, z: Array) -> Array:
         """I(z) = E[T^p e^z] = 1 for a time that is not censored."""
-        return np.ones_like(z)
+        return np.ones_like(floats("z", z))
 
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """mu = e^-B, L = e^B, as the paper takes them (the true curvature t^p e^z depends on t)."""

@@ -34,7 +34,7 @@ from likeset.compiling import REORDER, inner, kernel
 
 MAX_ITERATIONS = 100
 CORRECTIONS = 3
-ENOUGH = 1e-3  # share of e by which a step may miss the boundary without being corrected: the ray sees to that
+ENOUGH = 1e-3  # share of e by which a step away from the ball may miss the boundary: the ray sees to that
 KAPPAS = (1.0, 30.0, 1000.0)
 ROUGH = 1e-2  # accuracy of points that are compared only
 ROUNDING = 2 * EPS
@@ -128,7 +128,7 @@ def follow_both_boundaries(
         for b in range(K):
             new_u[b] -= more_g * gu[b] + more_q * qu[b]
         rise = rise_along(c, new_u, 1.0, at)[0] if correction < CORRECTIONS else math.inf
-        if not rise < math.inf or abs(c.e - rise) <= ENOUGH * c.e:
+        if not rise < math.inf or (beta == 0.0 and abs(c.e - rise) <= ENOUGH * c.e):
             break
         room_g = c.e - rise + ga - alpha * gg - beta * gq
         room_q = slacks[1] - 0.5 * dot(p, p)
