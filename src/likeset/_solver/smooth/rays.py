@@ -34,7 +34,7 @@ UNDERFLOW = 1e-200
 SLIVER = 1e-10
 
 
-@inner(fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def centred_terms(
     curve: int, a: Array, z: Array, base: Array, u: Array, t: float, D: Array, slope: Array, weight: Array
 ) -> None:
