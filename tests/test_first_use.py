@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import pickle
 import shutil
@@ -205,3 +206,47 @@ def test_a_cache_that_cannot_be_read_is_made_again(tmp_path, damage):
     assert again.stdout.splitlines()[0] == first.stdout.splitlines()[0]
     assert again.stdout.splitlines()[1].split()[0] != "0"
     assert third.stdout.splitlines()[1].split()[0] == "0"
+
+
+def calls_from_python(source: Path, hidden: set[str]) -> list[str]:
+    """Calls of functions without an interface to Python that are not in compiled functions."""
+    found: list[str] = []
+
+    def look(node: ast.AST, compiled: bool) -> None:
+        if isinstance(node, ast.FunctionDef):
+            compiled = compiled or bool(decorators(node) & {"kernel", "inner", "merged", "njit"})
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in hidden and not compiled:
+            found.append(f"{source.name}:{node.lineno} {node.func.id}")
+        for child in ast.iter_child_nodes(node):
+            look(child, compiled)
+
+    look(ast.parse(source.read_text()), False)
+    return found
+
+
+def decorators(node: ast.FunctionDef) -> set[str]:
+    calls = (d.func for d in node.decorator_list if isinstance(d, ast.Call))
+    return {call.id for call in calls if isinstance(call, ast.Name)}
+
+
+def test_no_function_without_interface_is_called_from_python() -> None:
+    """Such a call would be no exception but a crash."""
+    trees = {p: ast.parse(p.read_text()) for p in [*PACKAGE.rglob("*.py"), *Path(__file__).parent.glob("*.py")]}
+    hidden = {
+        (path.stem, node.name)
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and "inner" in decorators(node)
+    }
+    assert len(hidden) > 30
+    wrong = []
+    for path, tree in trees.items():
+        imported = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module
+            for alias in node.names
+            if (node.module.split(".")[-1], alias.name) in hidden
+        }
+        wrong += calls_from_python(path, imported | {name for home, name in hidden if home == path.stem})
+    assert not wrong

@@ -72,7 +72,10 @@ def kernel(**options: Any) -> Callable[[Function], Function]:
 
 
 def inner(**options: Any) -> Callable[[Function], Function]:
-    """The same for a function that only kernels call: without an interface to Python it compiles faster."""
+    """The same for a function that only kernels call: without an interface to Python it compiles faster.
+
+    Called from Python nevertheless, it would crash: ``tests/test_first_use.py`` looks for such calls.
+    """
     return kernel(no_cpython_wrapper=True, **options)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from likeset._solver.linalg.matrix import SUMS
 from likeset._typing import Array
-from likeset.compiling import inner
+from likeset.compiling import inner, merged
 
 SMALLEST = 1e-290  # keeps cone norms positive when rounding puts a vector on the boundary
 
@@ -78,7 +78,7 @@ def scale(w: Array, eta: Array, sign: float, v: Array, out: Array) -> None:
             out[j, m] = eta[m] * v[j, m] + shift[m] * w[j, m]
 
 
-@inner(fastmath=SUMS)
+@merged(fastmath=SUMS)
 def scale_ball(cone: Array, cones: Array, eta_and_inverse: Array) -> None:
     """The scaling of primal v and dual y (``cone``): w, eta and W y."""
     v, y, w, eta = cone[0], cone[1], cones[POINT], eta_and_inverse[PLAIN]
@@ -101,7 +101,7 @@ def scale_ball(cone: Array, cones: Array, eta_and_inverse: Array) -> None:
     scale(w, eta, 1.0, y, cones[SCALED])
 
 
-@inner(fastmath=SUMS)
+@merged(fastmath=SUMS)
 def ball_products(share: float, step: Array, cones: Array, eta: Array) -> None:
     """Write the product of share W y + W^{-1} dv and share W y + W dy, for steps (dv, dy), to FIRST.
 
@@ -122,7 +122,7 @@ def ball_products(share: float, step: Array, cones: Array, eta: Array) -> None:
         p[0, m] = p[0, m] * q[0, m] + total[m]
 
 
-@inner(fastmath=SUMS)
+@merged(fastmath=SUMS)
 def push_ball(y: Array, cones: Array, eta: Array, force: Array) -> None:
     """Add what the ball's goal pushes delta by to ``force`` (d, lanes); FIRST is kept for :func:`move_ball`.
 
@@ -146,7 +146,7 @@ def push_ball(y: Array, cones: Array, eta: Array, force: Array) -> None:
             force[j, m] += cones[SECOND, 1 + j, m] - y[1 + j, m]
 
 
-@inner(fastmath=SUMS)
+@merged(fastmath=SUMS)
 def move_ball(y: Array, cones: Array, eta: Array, delta: Array, step: Array) -> None:
     """The ball's part of the Newton step, given that of delta; y is the multiplier now."""
     step_v, step_y = step[0], step[1]
