@@ -24,6 +24,7 @@ from likeset.families import Exponential, Laplace, LogWeibull, Weibull
 from likeset.families.base import Family
 
 _HALVINGS = 60
+_SHORT_OF = 1 - 1e-9  # of the pole of the log-mgf
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,11 @@ def tails_of(family: Family, pair: tuple[float, float] | None) -> Tails | None:
 
 @cache
 def _laplace(b: float) -> Tails:
-    return Tails(float(np.sqrt(2) * b), 1 / b, lambda u: -np.log1p(-((b * u) ** 2)))
+    return Tails(float(np.sqrt(2) * b), _SHORT_OF / b, lambda u: -np.log1p(-((b * u) ** 2)))
 
 
 @cache
 def _survival() -> Tails:
     from scipy.special import gammaln
 
-    return Tails(float(np.pi / np.sqrt(6)), 1.0, lambda u: np.asarray(gammaln(1 - u) - np.euler_gamma * u))
+    return Tails(float(np.pi / np.sqrt(6)), _SHORT_OF, lambda u: np.asarray(gammaln(1 - u) - np.euler_gamma * u))
