@@ -1,7 +1,7 @@
 """Benchmark: functions. One optimistic round on the 1-D problem of the paper, against CVXPY; bands; growth.
 
 The problem: r(x) = -(1.4 - 3x) sin(18x) on 64 points of [0, 1.2], squared-exponential kernel of length scale 0.06. Its
-norm on the grid is 4.08 (``RKHS.norm``), so the bound here is 4.2 and the truth lies in Theta.
+norm on the grid is 4.17 (``environments.NORM_1D``), so the bound here is 4.2 and the truth lies in Theta.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 import csv
 import sys
+from decimal import Decimal, localcontext
+from operator import mul
 
 import numpy as np
 import pytest
@@ -592,9 +594,61 @@ def test_the_papers_function_under_every_noise(noise):
     np.testing.assert_allclose(env.rewards, counted)
     assert env.best == 60 and env.well_specified and env.space.bound == 4.2
     assert not E.paper_1d(noise, bound=E.PAPER_BOUND_1D).well_specified
+    assert not E.paper_1d(noise, bound=4.1).well_specified  # double precision sees a norm of 4.09
     seq = env.sequence()
     seq.update(env.arms[env.best], env.sample(env.best, np.random.default_rng(0)))
     assert seq.set.contains(env.theta)
+
+
+def exact_norm(points: list[tuple[Decimal, ...]], values: list[Decimal], length: Decimal) -> Decimal:
+    """|f| = sqrt(f'K^-1 f) by Cholesky, in the arithmetic of the context, for the squared-exponential kernel."""
+    rows: list[list[Decimal]] = []
+    solved: list[Decimal] = []
+    for x, value in zip(points, values, strict=True):
+        row: list[Decimal] = []
+        for y, known in zip(points, rows, strict=False):
+            k = (-sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) / (2 * length**2)).exp()
+            row.append((k - sum(map(mul, row, known))) / known[-1])
+        solved.append(value - sum(map(mul, row, solved)))
+        row.append((Decimal(1) - sum(map(mul, row, row))).sqrt())
+        solved[-1] /= row[-1]
+        rows.append(row)
+    return sum(map(mul, solved, solved)).sqrt()
+
+
+def sine(x: Decimal) -> Decimal:
+    """By its series, to the last digit of the context."""
+    term = total = x
+    n = 1
+    while total + term != total or n == 1:
+        term = -term * x * x / ((n + 1) * (n + 2))
+        total, n = total + term, n + 2
+    return total
+
+
+def test_the_norms_of_the_papers_functions_in_exact_arithmetic():
+    """With 100 digits and with 160; double precision has no more than the first two right for the 1-D function."""
+    for digits in (100, 160):
+        with localcontext() as context:
+            context.prec = digits
+            line = [Decimal(12 * i) / 630 for i in range(64)]
+            wave = [-(Decimal("1.4") - 3 * x) * sine(18 * x) for x in line]
+            norm = exact_norm([(x,) for x in line], wave, Decimal("0.06"))
+            assert abs(norm - Decimal("4.17017336519359")) < Decimal("1e-13")
+            assert 0 < Decimal(str(E.NORM_1D)) - norm < Decimal("1e-4")
+    with localcontext() as context:
+        context.prec = 60
+        side = [Decimal(i) / 9 - Decimal("0.5") for i in range(10)]
+        square = [(a, b) for a in side for b in side]
+        humps = []
+        for a, b in square:
+            u, v = (4 * a) ** 2, (2 * b) ** 2
+            humps.append(-((4 - Decimal("2.1") * u + u**2 / 3) * u + 8 * a * b + (4 * v - 4) * v) / 5)
+        norm = exact_norm(square, humps, Decimal("0.2"))
+        assert 0 < Decimal(str(E.NORM_CAMELBACK)) - norm < Decimal("1e-4")
+    grid = E.paper_1d()
+    seen = grid.space.norm(grid.theta).norm
+    assert seen < 4.1 < grid.norm == E.NORM_1D
 
 
 def test_camelback():

@@ -21,6 +21,7 @@ import likeset as ls
 from likeset._solver.problem import CurveTerms, PointTerms
 from likeset.comparison import COMPARISONS, applicable, choose_constants, compare
 from likeset.comparison.responses import response
+from likeset.comparison.tails import tails_of
 from likeset.comparison.unified_glm import lipschitz
 from likeset.curves import Curve
 
@@ -349,19 +350,67 @@ def test_empty_sets_are_alarms():
 # -- sub-exponential noise --------------------------------------------------------------------------------------
 
 
-def test_sub_exponential_pairs_bound_the_log_mgf_and_the_papers_pairs_do_not():
+def laplace_log_mgf(u, b):
+    return -np.log1p(-((b * u) ** 2))
+
+
+def log_time_log_mgf(t, p):
+    """Of -(log T - E log T) for Weibull times of shape p: T^p e^z is standard exponential."""
+    return gammaln(1 - t / p) - np.euler_gamma * t / p
+
+
+def test_sub_exponential_pairs_bound_the_log_mgf():
     b = 0.15
     nu, gamma = response(ls.Laplace(b)).sub_exponential
     u = np.linspace(-1, 1, 2001) / gamma
-    assert (-np.log1p(-((b * u) ** 2)) <= nu**2 * u**2 / 2 + 1e-12).all()
-    papers = np.linspace(-1, 1, 2001) * min(1 / (2 * b**2), 0.99 / b)  # nu = b, gamma = 2 b^2
-    assert (-np.log1p(-((b * papers) ** 2)) > b**2 * papers**2 / 2 + 1e-12).any()
+    assert (laplace_log_mgf(u, b) <= nu**2 * u**2 / 2 + 1e-12).all()
     nu, gamma = response(ls.Weibull(2.0)).sub_exponential
     u = np.linspace(-1, 1, 2001) / gamma
-    log_mgf = gammaln(1 - u) - np.euler_gamma * u  # of -(log E + euler), E standard exponential
-    assert (log_mgf <= nu**2 * u**2 / 2 + 1e-12).all()
-    assert (log_mgf > (0.995 * nu) ** 2 * u**2 / 2 + 1e-12).any()  # and hardly any room is left
-    assert (gammaln(1 - u) - np.euler_gamma * u > u**2 / 2 + 1e-12).any()  # the paper's nu = 1
+    assert (log_time_log_mgf(u, 1.0) <= nu**2 * u**2 / 2 + 1e-12).all()  # the response is p log T, centred
+    assert (log_time_log_mgf(u, 1.0) > (0.995 * nu) ** 2 * u**2 / 2 + 1e-12).any()
+
+
+def test_the_papers_pair_fails_for_laplace_noise_and_holds_for_survival_times():
+    b = 0.15
+    u = np.linspace(0.01, 1, 500) * min(1 / (2 * b**2), 0.99 / b)  # nu = b, gamma = 2 b^2
+    assert (laplace_log_mgf(u, b) > b**2 * u**2 / 2).all()  # the variance is 2 b^2: not even near zero
+    t = np.concatenate([np.linspace(-1.99, -0.01, 500), np.linspace(0.01, 1.757, 500)])
+    assert (log_time_log_mgf(t, 2.0) <= t**2 / 2).all()  # nu = 1 for log T at p = 2, far beyond the paper's t < 1/2
+    assert log_time_log_mgf(1.758, 2.0) > 1.758**2 / 2
+    t = np.concatenate([np.linspace(-0.5, -0.01, 500), np.linspace(0.01, 0.5, 500)])
+    assert (log_time_log_mgf(t, 2.0) <= 0.687**2 * t**2 / 2).all()  # though a smaller nu would do
+    assert (log_time_log_mgf(t, 2.0) > 0.686**2 * t**2 / 2).any()
+    printed = gammaln(1 - t / 2) + t  # the moments as displayed are not those of a centred variable
+    assert (printed > t**2 / 2).any()
+
+
+@pytest.mark.parametrize("family", [ls.Laplace(0.15), ls.Weibull(2.0)], ids=repr)
+def test_each_nu_goes_as_far_as_it_can_and_no_further(family):
+    """The two sides of |u| <= 1/gamma, both tails, on a fine grid; and hardly any room is left."""
+    tails = tails_of(family, None)
+    log_mgf = (
+        (lambda u: laplace_log_mgf(u, 0.15)) if isinstance(family, ls.Laplace) else lambda u: log_time_log_mgf(u, 1)
+    )
+    for factor in (1.01, 1.1, 1.5, 3.0):
+        nu = factor * tails.deviation
+        reach = float(tails.reach(np.array(nu)))
+        u = np.linspace(-1, 1, 20_001) * reach
+        assert (log_mgf(u) <= nu**2 * u**2 / 2 + 1e-12).all()
+        beyond = min(1.001 * reach, (reach + tails.limit) / 2)
+        assert log_mgf(beyond) > nu**2 * beyond**2 / 2
+    assert tails.reach(np.array(0.99 * tails.deviation)) == 0.0
+
+
+def test_the_sub_exponential_radius_is_the_best_that_the_proof_gives():
+    """Against the printed one, and against a search over r."""
+    for penalty, k, ball, log_det in ((1.0, 0.3, 2.0, 5.0), (40.0, 0.4, 1.1, 60.0), (1.0, 0.5, 100.0, 3.0)):
+        constants = ls.comparison.SubExponentialConstants(penalty, k, 1.0, ball)
+        price = 3 * np.log(1 / (1 - k)) + np.log(10) + log_det / 2
+        step = np.sqrt(penalty) * k * ball
+        r = np.linspace(1e-3, 1, 200_001) * step
+        radius = constants.radius(log_det, 3, 2.0, 0.1)
+        assert np.isclose(radius, np.sqrt(penalty) * 2.0 + np.min(r / 2 + price / r), rtol=1e-6)
+        assert radius < np.sqrt(penalty) * 2.0 + step + price / step
 
 
 @pytest.mark.parametrize("family", [ls.Gaussian(0.4), ls.Laplace(0.4), ls.Weibull(2.0), ls.LogWeibull(3.0)], ids=repr)
@@ -382,14 +431,14 @@ def test_survival_bands_map_back_from_the_mean_of_log_time():
     one.update(X, y)
     other.update(X, np.log(y[:, 0]))
     np.testing.assert_allclose(one.set.upper(ARMS), other.set.upper(ARMS))
-    # The paper's route: a linear model for E[log T] + euler/p with parameter -theta/p and noise pair (1.507, 2) / p.
+    # The paper's route: a linear model for E[log T] + euler/p with parameter -theta/p and noise 1/p times ours.
     c = one.constants
     nu, penalty, ball = c.nu / p, c.penalty * p**2, c.ball / p
     V = X.T @ X / nu**2 + penalty * np.eye(2)
     centre = np.linalg.solve(V, X.T @ (np.log(y[:, 0]) + np.euler_gamma / p)) / nu**2
-    step = np.sqrt(penalty) * c.k * ball
     price = 2 * np.log(1 / (1 - c.k)) + np.log(np.sqrt(np.linalg.det(V)) / (ALPHA * penalty))
-    radius = np.sqrt(penalty) * PLANE.bound / p + step + price / step
+    step = min(np.sqrt(penalty) * c.k * ball, np.sqrt(2 * price))
+    radius = np.sqrt(penalty) * PLANE.bound / p + step / 2 + price / step
     lowest_mean = ARMS @ centre - radius * np.sqrt(np.einsum("ij,jk,ik->i", ARMS, np.linalg.inv(V), ARMS))
     np.testing.assert_allclose(one.set.upper(ARMS), -p * lowest_mean, rtol=1e-8)
 

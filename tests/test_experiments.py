@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -540,6 +541,16 @@ def test_conic_misfit_knows_ellipses():
     assert conic_misfit(np.sign(x) * np.abs(x) ** 0.3, np.sign(y) * np.abs(y) ** 0.3) > 0.05
 
 
+def written_report(tmp_path: Path, tables: dict[str, Table], scale: Scale = Scale()) -> str:  # noqa: B008
+    """A report on synthetic rows, with their pictures."""
+    wanted = [figures()[name] for name in tables]
+    pictures = {f.name: f.draw(tables[f.name], tmp_path) for f in wanted}
+    findings = claims.judge(tables, scale)
+    results = report.Results(wanted, tables, pictures, findings, scale, "likeset reproduce", 1.0)
+    report.write(tmp_path / "report.html", results)
+    return (tmp_path / "report.html").read_text()
+
+
 def test_report_escapes_and_takes_more_sections(tmp_path, monkeypatch):
     table = bandit_table(BASE)
     findings = [claims.Finding("fig2", "a < b & c", ("1 < 2",), "holds", "yes", "likeset reproduce fig2")]
@@ -549,3 +560,40 @@ def test_report_escapes_and_takes_more_sections(tmp_path, monkeypatch):
     report.write(tmp_path / "report.html", results)
     page = (tmp_path / "report.html").read_text()
     assert "a &lt; b &amp; c" in page and "<h2>One more</h2><p>something</p>" in page
+
+
+def test_report_begins_with_a_summary_and_its_contents_lead_somewhere(tmp_path):
+    growing = {f"{kind}-{s:g}": 1.0 / s**2 for kind in ("function", "linear") for s in (0.3, 0.15, 0.1, 0.05, 0.015)}
+    studied = weights_table(growing, 0.8, (0.5, 0.95))
+    page = written_report(tmp_path, {"fig2": stacked(*(bandit_table(BASE, p) for p in FIG2)), "weights": studied})
+    headings = re.findall("<h2>(.*?)</h2>", page)
+    assert headings[:2] == ["In short", "Contents"] and headings[-3:] == ["Claims", "Glossary", "How this was made"]
+    targets = re.findall('href="#(.*?)"', page)
+    assert len(targets) == len(headings) - 2 and all(f'<section id="{t}">' in page for t in targets)
+    summary = page[: page.index("<nav>")]
+    assert WEIGHTING in summary and summary.count("<img") == 2
+    assert page.index("Claims of the paper") < page.index("Claims of ours")
+    for key in ("lr-bound", "lr-plug-in", "linear-0.05", "function-0.3", "nan"):
+        assert key not in page.replace("lr-bound.svg", "")
+    assert "LR weighted: bound (paper)" in page
+
+
+FIG2 = ("gaussian", "laplace", "survival", "poisson")
+
+
+def test_a_quick_report_says_so_before_any_verdict(tmp_path):
+    tables = {"fig2": stacked(*(bandit_table(BASE, p) for p in FIG2))}
+    page = written_report(tmp_path, tables, Scale(quick=True))
+    assert "Quick run:" in page[: page.index("<nav>")] and "Undecided (quick run); so far: holds." in page
+
+
+def test_no_two_methods_of_a_picture_look_alike():
+    from likeset.paper.experiments import fig2, fig4
+    from likeset.paper.experiments.methods import newer, of_the_paper
+
+    for figure, problems in ((fig2, fig2.PANELS), (fig4, fig4.BOUNDS)):
+        for belongs in (of_the_paper, newer):
+            methods = {n: m for p in problems for n, m in figure._methods(p).items() if belongs(n)}
+            looks = [(m.colour, m.marker) for m in methods.values()]
+            assert len(set(looks)) == len({m.colour for m in methods.values()}) == len(methods)
+            assert "#444444" not in {m.colour for m in methods.values()}  # every method has a look of its own

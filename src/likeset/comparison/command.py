@@ -104,7 +104,7 @@ def compare_command(
     ] = SpaceName.linear,
     dim: Annotated[int, typer.Option(min=1, max=200, help="Dimension of theta (linear).")] = 3,
     bound: Annotated[
-        float | None, typer.Option(help="B with |theta*| <= B; default 2 (linear) or 4.5 (rkhs, norm 4.08).")
+        float | None, typer.Option(help="B with |theta*| <= B; default 2 (linear) or 4.5 (rkhs, norm 4.17).")
     ] = None,
     noise: Annotated[
         float | None, typer.Option(help="sigma, Laplace scale or Weibull shape; default 0.5, 0.5, 2.")

@@ -27,11 +27,12 @@ class Heuristic(Comparison):
 
     r is the unbiased response for z and ``deviation`` its standard deviation (:mod:`likeset.comparison.responses`).
     **No coverage**: the radius pays neither for the dimension nor for looking at all times; in simulations it fails.
-    Not cut with Theta unless ``within_theta=True``.
+    Differs from the paper in the penalty, lambda |theta|^2 / 2 for its lambda |theta|^2, and in the estimate, which is
+    not constrained to Theta. Not cut with Theta unless ``within_theta=True``.
 
     penalty   lambda, by default 1 / B^2; chosen before the data
 
-    Source: the paper (Emmenegger, Mutny, Krause 2023, section 6), after common practice.
+    Source: the paper (Emmenegger, Mutny, Krause 2023, section 4.2, "Additive noise models"), after common practice.
     """
 
     name = "heuristic"

@@ -28,7 +28,8 @@ class LaplaceApproximation(Comparison):
 
     For Poisson counts A'' = e^z, the paper's heuristic; here for every exponential family but the Gaussian (where it is
     ``Heuristic``). The paper's V has no lambda I, which leaves the set unbounded off the data; with it, V is the
-    curvature of what theta_hat minimises. **No coverage.** Not cut with Theta unless ``within_theta=True``.
+    curvature of what theta_hat minimises, whose penalty is half of the paper's lambda |theta|^2. The estimate is not
+    constrained to Theta. **No coverage.** Not cut with Theta unless ``within_theta=True``.
 
     penalty   lambda, by default 1 / B^2; chosen before the data
 

@@ -24,8 +24,8 @@ class MutnyKrause(Comparison):
         |theta - theta_hat|_V^2 <= 2 log(1/alpha)
 
     As the paper plots it. **No coverage**: with this radius no proof exists, and the largest curvature makes the
-    ellipsoid the *smallest*, not the safest. lambda I is added as in ``LaplaceApproximation``. Not cut with Theta
-    unless ``within_theta=True``.
+    ellipsoid the *smallest*, not the safest. lambda I is added, and the estimate penalised and not
+    constrained, as in ``LaplaceApproximation``. Not cut with Theta unless ``within_theta=True``.
 
     penalty   lambda, by default 1 / B^2; chosen before the data
 

@@ -21,7 +21,7 @@ Shape = tuple[int, int, float, float]
 """Rows, columns, width and height in inches."""
 
 _STYLE: Any = {
-    "font.size": 8,
+    "font.size": 9.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "svg.hashsalt": "likeset",  # the same picture is the same file
@@ -96,7 +96,7 @@ def draw_regret(axes: Axes, table: Table, methods: Mapping[str, Method], title: 
     axes.set_ylim(0, 1.05 * top if top > 0 else 1.0)
     axes.set_xlabel("round")
     axes.set_ylabel("cumulative regret, median")
-    axes.set_title(title, fontsize=9)
+    axes.set_title(title, fontsize=10.5)
 
 
 def quantiles(table: Table, column: str) -> tuple[Any, Any, Any, Any]:
@@ -115,4 +115,4 @@ def shared_legend(figure: Canvas, axes: Any, columns: int) -> None:
     for axis in np.ravel(axes):
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns, fontsize=7.5, frameon=False)
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns, fontsize=9, frameon=False)

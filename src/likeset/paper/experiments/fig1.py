@@ -84,10 +84,11 @@ def _run_band(cell: Cell) -> Rows:
 
 def draw(table: Table, folder: Path) -> list[Path]:
     """Three panels in a row, the band twice as wide."""
-    figure, axes = canvas(1, 3, 12.0, 3.9)
+    figure, axes = canvas(1, 3, 12.0, 4.2)
     axes[0, 0].get_subplotspec().get_gridspec().set_width_ratios([1, 1, 2.2])
-    for axis, name in zip(axes.flat, PLANES, strict=False):
-        _draw_plane(axis, table.where(problem=name), f"{name.removeprefix('plane-').capitalize()} likelihood")
+    for axis, letter, name in zip(axes.flat, "ab", PLANES, strict=False):
+        kind = name.removeprefix("plane-").capitalize()
+        _draw_plane(axis, table.where(problem=name), f"{letter}) {kind} likelihood")
     _draw_band(axes[0, 2], table.where(problem="band", repeat=0))
     return [save(figure, folder / "fig1")]
 
@@ -102,8 +103,10 @@ def _draw_plane(axis: Any, table: Table, title: str) -> None:
     axis.set_aspect("equal")
     axis.set_xlim(-0.9, 2.1)
     axis.set_ylim(-1.1, 1.9)
-    axis.set_title(title, fontsize=9)
-    axis.legend(fontsize=7, loc="lower left", frameon=False)
+    axis.set_title(title, fontsize=10.5)
+    axis.set_xlabel("first coordinate of theta")
+    axis.set_ylabel("second coordinate")
+    axis.legend(fontsize=8.5, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False)
 
 
 def _draw_band(axis: Any, table: Table) -> None:
@@ -127,14 +130,16 @@ def _draw_band(axis: Any, table: Table) -> None:
     axis.legend(
         found.values(),
         found.keys(),
-        fontsize=7,
+        fontsize=8.5,
         ncols=3,
         loc="upper center",
-        bbox_to_anchor=(0.5, -0.08),
+        bbox_to_anchor=(0.5, -0.16),
         frameon=False,
     )
     axis.set_ylim(-2 * BOUND, 2 * BOUND)
-    axis.set_title(f"Gaussian likelihood in an RKHS, {BAND_ROUNDS} optimistic queries", fontsize=9)
+    axis.set_xlabel("x")
+    axis.set_ylabel("f(x)")
+    axis.set_title(f"c) Gaussian likelihood in an RKHS, {BAND_ROUNDS} optimistic queries", fontsize=10.5)
 
 
 FIGURE = Figure(

@@ -161,7 +161,7 @@ def _draw(table: Table, column: str, label: str, stem: Path) -> Path:
             axis.plot(1 - LEVELS, coverage, **line_style(methods[name]), **marks)
         what = "theta* random, norm 1" if truth == "random" else "theta* = 0"
         axis.set_title(
-            f"{'bandit data' if design == 'bandit' else 'i.i.d. data'}, {what}, sigma = {sigma:g}", fontsize=9
+            f"{'bandit data' if design == 'bandit' else 'i.i.d. data'}, {what}, sigma = {sigma:g}", fontsize=10.5
         )
         axis.set_xlim(0, 1)
         axis.set_ylim(-0.02, 1.02)

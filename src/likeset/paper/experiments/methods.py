@@ -77,17 +77,17 @@ LIKELIHOOD_RATIO: dict[str, Method] = {
         Method("default", "likeset default", "#000000", "", ConfidenceSequence, heavy=True),
         Method("lr-mixture", "LR hyper-mixture", "#56777f", "D", _mixture),
         Method("lr-plug-in", "LR (FTRL), w = 1", "#999999", "", _plug_in, heavy=True),
-        Method("lr-bound", "LR weighted: bound", "#d55e00", "o", _weighted("bound"), heavy=True),
-        Method("lr-exact", "LR weighted: exact", "#e69f00", "s", _weighted("exact")),
-        Method("lr-projection", "LR weighted: projection", "#b07aa1", "^", _weighted("projection")),
+        Method("lr-bound", "LR weighted: bound (paper)", "#d55e00", "o", _weighted("bound"), heavy=True),
+        Method("lr-exact", "LR weighted: exact (paper)", "#e69f00", "s", _weighted("exact")),
+        Method("lr-projection", "LR weighted: projection (paper)", "#b07aa1", "^", _weighted("projection")),
     )
 }
 
 ONE_SIDED = Method(
     "lr-one-sided",
     "LR, weights on one side (invalid)",
-    "#d55e00",
-    "o",
+    "#a50026",
+    "s",
     lambda family, space, alpha: OneSidedWeights(family, space, alpha, penalty(space)),  # type: ignore[arg-type]
     provable=False,
 )
@@ -107,12 +107,22 @@ _STYLES = {
     "AY 2011": ("#0072b2", "v"),
     "NR 2021": ("#009e73", "P"),
     "sub-exponential": ("#6a3d9a", "X"),
-    "heuristic": ("#0072b2", "*"),
-    "Laplace approx.": ("#009e73", "<"),
+    "heuristic": ("#56b4e9", "*"),
+    "Laplace approx.": ("#00441b", "<"),
     "MK 2021": ("#cc79a7", ">"),
+    "AMM": ("#8c564b", "h"),
+    "CMM": ("#4b0082", "d"),
+    "DMM": ("#b8860b", "p"),
+    "SLM 2025": ("#e7298a", "1"),
+    "WWR 2023": ("#008b8b", "2"),
+    "self-normalised": ("#1f3b73", "8"),
+    "unified GLM": ("#7f7f00", "3"),
+    "regret GLM": ("#ff7f50", "4"),
+    "Bregman (Laplace)": ("#708238", "H"),
 }
-_OTHER_COLOURS = ("#8c564b", "#56b4e9", "#7f7f00", "#b2667f", "#3f6f3f")
-_OTHER_MARKERS = ("h", "d", "p", "1", "2")
+"""Colour and marker of every set of others: no two alike."""
+
+_UNKNOWN = ("#444444", "x")
 
 
 def competing(family: Family, space: Space) -> list[Method]:
@@ -172,5 +182,4 @@ def _competing(name: str) -> Builder:
 
 def _style(name: str) -> tuple[str, str]:
     """Colour and marker by name, not by position: a method looks the same in every panel."""
-    number = sum(map(ord, name)) % len(_OTHER_COLOURS)
-    return _STYLES.get(name, (_OTHER_COLOURS[number], _OTHER_MARKERS[number]))
+    return _STYLES.get(name, _UNKNOWN)

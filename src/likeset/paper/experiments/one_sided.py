@@ -1,10 +1,15 @@
-r"""A negative control: weights on the numerator only, as in the code that was released with the paper. Not valid.
+r"""A negative control: weights on the numerator only. Not valid.
 
     { theta in Theta :  sum_s loss(y_s, x_s'theta) <= log(1/alpha) + sum_s w_s loss(y_s, x_s'theta_s) }
 
 with loss(y, z) = (y - z)^2 / (2 sigma^2). The two sides no longer form a supermartingale, and the set loses the truth.
 It is here to show what a gain in regret is worth that was bought this way. Gaussian noise only; w from the projection
 residual, theta_s from FTRL.
+
+Public code does this: in stpy (github.com/Mojusko/stpy, stpy/probability/likelihood.py, as of commit 1da3f36)
+``confidence_parameter_likelihood_ratio`` multiplies each term of the numerator by its weight, and
+``lr_confidence_set_cvxpy`` turns the weights into true and false (``.bool()``) before they mask the terms of the set.
+The paper does not say which code made its figures.
 """
 
 from __future__ import annotations

@@ -37,12 +37,11 @@ def independent_of_noise(method: str, factor: float) -> Callable[[Table], Iterab
 def _over_noise(method: str, decide: Callable[[Ratio], str]) -> Callable[[Table], Iterable[Answer]]:
     def answer(table: Table) -> Iterable[Answer]:
         for kind, name in KINDS.items():
-            large, small = (
-                by_repeat(table, f"{kind}-{sigma:g}", method, "radius") for sigma in (SIGMAS[0], SIGMAS[-1])
-            )
-            if len(large) == 0 or len(small) != len(large):
+            radii = [by_repeat(table, f"{kind}-{sigma:g}", method, "radius") for sigma in SIGMAS]
+            large, small = radii[0], radii[-1]
+            if min(map(len, radii)) == 0 or len(small) != len(large):
                 continue
-            medians = [float(np.median(by_repeat(table, f"{kind}-{s:g}", method, "radius"))) for s in SIGMAS]
+            medians = [float(np.median(values)) for values in radii]
             steps = ", ".join(f"{m:,.1f}" for m in medians)
             detail = f"{label_of(method)}: {steps} nats at sigma {', '.join(f'{s:g}' for s in SIGMAS)}"
             if min(medians[0], medians[-1]) <= 0:  # a ratio of numbers around zero says nothing
@@ -72,4 +71,4 @@ def weights_approach_one(table: Table) -> Iterable[Answer]:
             detail = (
                 f"mean weight {before:.2f} at t = {times[0]}, {last:.2f} at t = {times[1]}, the least over problems"
             )
-            yield Answer(f"{name} ({label_of(method).removeprefix('LR weighted: ')})", holds, detail)
+            yield Answer(f"{name} ({method.removeprefix('lr-')})", holds, detail)

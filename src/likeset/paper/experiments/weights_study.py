@@ -142,12 +142,12 @@ def _against_noise(axis: Any, table: Table, kind: str, column: str, title: str, 
     axis.minorticks_off()
     axis.set_xlabel("standard deviation of the noise")
     axis.set_ylabel(label)
-    axis.set_title(title, fontsize=9)
+    axis.set_title(title, fontsize=10.5)
 
 
 def _against_time(axis: Any, table: Table, title: str) -> None:
     times = sorted(table.distinct("t"))
-    for name in PAPER:
+    for name in (n for n in PAPER if n in table.distinct("method")):
         own = table.where(method=name)
         medians = [float(np.median(own.where(t=t)["weight"].astype(float))) for t in times]
         axis.plot(times, medians, **line_style(LIKELIHOOD_RATIO[name]))
@@ -157,7 +157,7 @@ def _against_time(axis: Any, table: Table, title: str) -> None:
     axis.set_ylim(0, 1.02)
     axis.set_xlabel("observations")
     axis.set_ylabel("mean weight, last tenth")
-    axis.set_title(title, fontsize=9)
+    axis.set_title(title, fontsize=10.5)
 
 
 FIGURE = Figure(

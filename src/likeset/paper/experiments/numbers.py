@@ -1,0 +1,104 @@
+"""The numbers behind the figures as tables for the report: medians, misses, bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from likeset.paper.experiments import html_parts as parts
+from likeset.paper.experiments.bounds import looseness
+from likeset.paper.experiments.methods import label_of, sorted_methods
+from likeset.paper.experiments.names import panel
+from likeset.paper.experiments.tables import Table
+
+
+def numbers(table: Table) -> str:
+    """The table that fits the columns; nothing where a picture says it all."""
+    for column, make in _BY_COLUMN.items():
+        if column in table.columns:
+            return make(table)
+    return ""
+
+
+def _regret(table: Table) -> str:
+    last = int(table["t"].max())
+    times = sorted({max(1, last // 4), max(1, last // 2), last})
+    rows = []
+    for (problem,), part in table.groups("problem"):
+        for method in sorted_methods(part.distinct("method")):
+            own = part.where(method=method)
+            medians = [f"{np.median(own.where(t=t)['regret'].astype(float)):.1f}" for t in times]
+            low, high = np.quantile(own.where(t=last)["regret"].astype(float), [0.25, 0.75])
+            ever = [bool(run["covered"].all()) for _, run in own.groups("repeat")]
+            empty = sum(bool(run["empty"].any()) for _, run in own.groups("repeat"))
+            missed = f"{len(ever) - sum(ever)} of {len(ever)}"
+            quartiles = f"{low:.1f} to {high:.1f}"
+            rows.append((panel(problem), label_of(method), _proof(own), *medians, quartiles, missed, empty))
+    headings = ("problem", "method", "proof", *(f"regret at {t}" for t in times), f"quartiles at {last}",
+                "runs in which the truth ever left the set", "runs with an empty set")  # fmt: skip
+    return parts.folded("Median cumulative regret, every method", parts.table(headings, rows))
+
+
+def _coverage(table: Table) -> str:
+    rows = []
+    for (problem,), part in table.groups("problem"):
+        for method in sorted_methods(part.distinct("method")):
+            own = part.where(method=method)
+            final, ever = own["alpha_final"].astype(float), own["alpha_anytime"].astype(float)
+            cells = [f"{np.mean(values < level):.3f}" for level in (0.05, 0.1, 0.3) for values in (final, ever)]
+            rows.append((panel(problem), label_of(method), _proof(own), len(own), *cells))
+    headings = ["panel", "method", "proof", "runs"]
+    headings += [f"misses {when}, alpha = {level}" for level in (0.05, 0.1, 0.3) for when in ("at T", "ever")]
+    return parts.folded("Misses of the truth, at the last round and at any round", parts.table(headings, rows))
+
+
+def _weights(table: Table) -> str:
+    times = sorted(table.distinct("t"))[1:]
+    rows = []
+    for (problem,), part in table.groups("problem"):
+        for method in sorted_methods(part.distinct("method")):
+            own = part.where(method=method)
+            cells = [
+                f"{np.median(own.where(t=t)[column].astype(float)):.{digits}f}"
+                for column, digits in (("radius", 1), ("width", 3), ("weight", 2))
+                for t in times
+            ]
+            rows.append((panel(problem), label_of(method), *cells))
+    headings = ["problem", "method"]
+    headings += [f"{what}, t = {t}" for what in ("R_t in nats", "width", "weight") for t in times]
+    return parts.folded("Medians of R_t, width and weight", parts.table(headings, rows))
+
+
+def _theory(table: Table) -> str:
+    found = looseness(table)
+    rows = [
+        (
+            row.model,
+            row.panel,
+            row.name,
+            row.result,
+            row.status,
+            f"{row.realised:.3g}",
+            f"{row.bound:.3g}",
+            f"{row.ratio:.3g}" if np.isfinite(row.ratio) else "",
+            f"{row.promise:.0%}" if row.promise > 0 else "none",
+            f"{row.held} of {row.runs}",
+        )
+        for row in found.rows
+    ]
+    headings = ("model", "quantity", "of", "result", "status", "what happened", "bound", "ratio", "promised", "held")
+    words = f"<p>{parts.text(found.paragraph())}</p>"
+    return parts.table(headings, rows) + parts.folded("In words", words)
+
+
+def _proof(table: Table) -> str:
+    return "yes" if bool(table["provable"][0]) else "no"
+
+
+_BY_COLUMN: dict[str, Callable[[Table], str]] = {
+    "regret": _regret,
+    "alpha_anytime": _coverage,
+    "radius": _weights,
+    "promise": _theory,
+}
