@@ -358,8 +358,8 @@ def test_elimination_finds_the_best_arm_for_other_likelihoods(family):
     arms = np.array([[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]])
     theta = np.array([-1.2, 0.9])  # z = -1.2, 0.9, 1.44
     rng = np.random.default_rng(6)
-    # At this level the truth is outside some certificate of the four with probability below 0.004.
-    policy = ls.Elimination(ls.ConfidenceSequence(family, ls.Linear(2, 2.0), 1e-3), arms, reward="mean", epsilon=0.02)
+    # At this level the truth is outside some certificate of the four with probability below 0.04.
+    policy = ls.Elimination(ls.ConfidenceSequence(family, ls.Linear(2, 2.0), 0.01), arms, reward="mean", epsilon=0.02)
     best = 0 if isinstance(family, ls.Weibull) else 2
     for _ in range(1500):
         if policy.stopped:
@@ -370,7 +370,7 @@ def test_elimination_finds_the_best_arm_for_other_likelihoods(family):
     assert policy.best == best
     certificate = policy.certificate
     truth = float(family.mean(np.array([arms[best] @ theta]))[0])
-    assert certificate.lower <= truth <= certificate.upper and certificate.alpha == 1e-3 and certificate.provable
+    assert certificate.lower <= truth <= certificate.upper and certificate.alpha == 0.01 and certificate.provable
     assert f"arm {best} is best" in str(certificate) and certificate.n_observations == policy.seq.n_observations
     assert policy.ask() == best and list(policy.active) == [best]
 

@@ -75,7 +75,7 @@ def test_sets_cover_under_censoring():
 
 def test_one_sided_weights_fail_this_test():
     runs, family = 150, ls.Gaussian(0.3)
-    make = lambda: OneSided(family, ls.Linear(2, 1.5), ALPHA, ls.FTRL(), ls.BiasWeighting())  # noqa: E731
+    make = lambda: OneSided(family, ls.Linear(2, 1.5), ALPHA, ls.FTRL(), ls.BiasWeighting(), None)  # noqa: E731
     assert misses(make, family, runs, steps=20, seed=4) > allowed(runs)
 
 
@@ -107,7 +107,7 @@ def test_a_peeking_predictor_fails_this_test():
             return float(forecast.log_density(y))
 
     runs, family = 40, ls.Gaussian(0.3)
-    make = lambda: Unguarded(family, ls.Linear(2, 1.5), ALPHA, Peeking(family))  # noqa: E731
+    make = lambda: Unguarded(family, ls.Linear(2, 1.5), ALPHA, Peeking(family), voices=None)  # noqa: E731
     assert misses(make, family, runs, steps=15, seed=5) > allowed(runs)
 
 

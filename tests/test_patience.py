@@ -111,14 +111,16 @@ def test_predictors_without_beliefs_are_gauged_by_a_mixture(predictor):
 
 
 @pytest.mark.parametrize("kind", kinds())
-@pytest.mark.parametrize("family", [*FAMILIES, OWN], ids=repr)
+@pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_one_step_growth_is_at_most_one(family, kind):
-    sequence, theta = observed(family if family is not OWN else ls.Gaussian(0.2), kinds()[kind], n=12)
-    if family is OWN:
-        own = ls.ConfidenceSequence(OWN, ls.Linear(2, 1.5), ALPHA, voices=kinds()[kind])
-        own.update(sequence.ledger.x.rows[:5], sequence.ledger.y.rows[:5])
-        sequence = own
+    sequence, theta = observed(family, kinds()[kind], n=12)
     checks.check_growth(sequence, ARMS[1], [theta, [0.0, 0.0], [-1.0, 0.8]])
+
+
+def test_one_step_growth_of_a_family_of_the_users_own():
+    sequence = ls.ConfidenceSequence(OWN, ls.Linear(2, 1.5), ALPHA, voices=ls.Patience())
+    sequence.update(ARMS[[0, 3, 0, 5]], [0.5, -0.1, 0.7, 0.2])
+    checks.check_growth(sequence, ARMS[1], [[0.7, -0.4]])
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)

@@ -91,6 +91,7 @@ class Patience(Voices):
         >>> [Patience(ratio=4.0).label(r) for r in (5.0, 1.0, 0.3, 0.25, 0.0)]
         [0, 1, 1, 2, 23]
         """
+        spread = spread if type(spread) is float else real_number("spread", spread)
         if not spread <= 1.0:
             return 0
         steps = -log(spread) / log(self.ratio) if spread > 0.0 else inf
