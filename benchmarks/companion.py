@@ -22,7 +22,7 @@ import likeset as ls
 from benchmarks.common import Report, ratio_error
 from benchmarks.windows import ALPHA, environment_of, policy_of
 from likeset import _solver
-from likeset._solver.problem import CurveTerms, WindowedSet, WindowTable
+from likeset._solver.problem import CurveTerms, MixtureSet, VoiceTable
 from likeset.curves import Curve
 
 CASES = ("1-D, gaussian", "random function, gaussian", "Camelback, gaussian")
@@ -71,14 +71,14 @@ class AveragedSet:
             np.concatenate([first._evidence.terms.origins, second._evidence.terms.origins]),
         )
         table, K = first._evidence.audible, len(first._evidence.gains)
-        windows = WindowTable(
+        windows = VoiceTable(
             np.append(table.starts, table.starts[-1] + len(second._evidence.gains)),
             np.concatenate([table.members, np.arange(K, len(X))]),
             np.append(table.log_shares + math.log1p(-self.share), math.log(self.share)),
         )
         gains = np.concatenate([first._evidence.gains, second._evidence.gains])
         padded = np.column_stack([X, np.zeros(len(X))])  # one more coordinate, for what sticks out of the span
-        return _solver.prepare(WindowedSet(padded, terms, gains, windows, -math.log(first.alpha), first.space.bound))
+        return _solver.prepare(MixtureSet(padded, terms, gains, windows, -math.log(first.alpha), first.space.bound))
 
     def directions(self, X: Any) -> Any:
         return np.column_stack(self.first._basis.coordinates(self.first.space.covariates(X, "X")))

@@ -18,7 +18,7 @@ from rich.progress import Progress
 
 import likeset as ls
 from benchmarks.common import ALPHA, Array, Report
-from likeset._solver.problem import WindowTable
+from likeset._solver.problem import VoiceTable
 from likeset.evidence.evidence import Evidence
 from likeset.voices import Voices
 from likeset.voices.automatic import automatic_voices
@@ -82,7 +82,7 @@ def with_voices(seq: ls.ConfidenceSequence, voices: Voices | None) -> ls.Likelih
     running = seq._running
     ledger, basis = running.ledger, running.basis
     groups, gains = ledger.groups(basis.dimension), ledger.gains.copy()
-    table = WindowTable.joint(len(gains))
+    table = VoiceTable.joint(len(gains))
     if voices is not None:
         membership = voices.start(seq.space)
         labels = {group: label for (_, label), group in ledger._group_of.items()}

@@ -18,7 +18,7 @@ from sklearn.gaussian_process.kernels import RBF
 import likeset as ls
 from likeset import _solver, checks
 from likeset._solver import dual
-from likeset._solver.problem import CompiledTerms, LossTerms, WindowedSet
+from likeset._solver.problem import CompiledTerms, LossTerms, MixtureSet
 from likeset._solver.smooth.mixture import Prepared as NewtonWindows
 from likeset._solver.smooth.mixture_newton import maximise_directions
 from likeset._solver.smooth.rays import project_rays
@@ -225,7 +225,7 @@ def test_windows_against_the_dual(family):
     s = seq.set
     e = s._evidence
     assert isinstance(e.terms, CompiledTerms)
-    target = WindowedSet(e.groups.coordinates, e.terms, e.gains, e.audible, -np.log(s.alpha), 2.0)
+    target = MixtureSet(e.groups.coordinates, e.terms, e.gains, e.audible, -np.log(s.alpha), 2.0)
     newton = _solver.prepare(target)
     assert isinstance(newton, NewtonWindows)
     A = np.random.default_rng(1).normal(size=(5, 3))

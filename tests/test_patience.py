@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import likeset as ls
 from likeset import checks
-from likeset._solver.problem import WindowedSet
+from likeset._solver.problem import MixtureSet
 from likeset.voices import Beside, Within
 from likeset.voices.base import Voices
 from test_windows import cvxpy_maximum, log_ratio_by_hand
@@ -47,10 +47,10 @@ def observed(family, voices, n=60, seed=0, predictor=None, alpha=ALPHA):
     return sequence, theta
 
 
-def problem(s) -> WindowedSet:
+def problem(s) -> MixtureSet:
     e = s._evidence
     X = e.groups.coordinates[e.groups.owners]
-    return WindowedSet(X, e.terms, e.gains, e.audible, e.threshold, e.bound)
+    return MixtureSet(X, e.terms, e.gains, e.audible, e.threshold, e.bound)
 
 
 # -- what is heard --------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF
 import likeset as ls
 from likeset import _solver
 from likeset._solver import dual as voice_dual
-from likeset._solver.problem import PointTerms, WindowedSet, WindowTable
+from likeset._solver.problem import MixtureSet, PointTerms, VoiceTable
 from likeset._typing import Array
 from test_windows import cvxpy_maximum, log_ratio_by_hand
 
@@ -39,7 +39,7 @@ REGIMES = {
 
 def mixture(
     rng, covariates, dim, per, windows, slack, radius, noise=0.3, scale=1.0, inside=0.6, ties=False, duplicates=False
-) -> tuple[WindowedSet, Array]:
+) -> tuple[MixtureSet, Array]:
     """A random mixture and a parameter that lies in it, ``slack`` nats below the level."""
     X = scale * rng.normal(size=(covariates, dim))
     if duplicates:
@@ -55,13 +55,13 @@ def mixture(
     masks = np.unique(masks, axis=0)
     sizes = np.concatenate([[0], np.cumsum(masks.sum(axis=1))]).astype(np.int64)
     shares = rng.dirichlet(np.ones(len(masks)))
-    table = WindowTable(sizes, np.nonzero(masks)[1].astype(np.int64), np.log(shares))
+    table = VoiceTable(sizes, np.nonzero(masks)[1].astype(np.int64), np.log(shares))
     losses = [w @ np.abs(p - x @ truth) for p, x, w in zip(data, X, np.split(terms.weights, starts[1:-1]), strict=True)]
-    target = WindowedSet(X, terms, 0.5 * rng.normal(size=covariates) - losses, table, 0.0, radius)
+    target = MixtureSet(X, terms, 0.5 * rng.normal(size=covariates) - losses, table, 0.0, radius)
     return replace(target, level=float(log_ratio_by_hand(target, truth)) + slack), truth
 
 
-def check(target: WindowedSet, A: Array, relative_gap: float = 1e-6) -> _solver.Kernel:
+def check(target: MixtureSet, A: Array, relative_gap: float = 1e-6) -> _solver.Kernel:
     """Points of the set, bounds that no point of the set exceeds, and a small gap."""
     prepared = _solver.prepare(target)
     assert prepared.status == "regular"
@@ -152,8 +152,8 @@ def test_near_empty_and_empty(seed, margin):
 def test_at_the_minimum_the_set_is_a_point():
     # Two windows hold one covariate each; the minimum is where both losses vanish.
     terms = PointTerms(np.array([0, 1, 2]), np.array([0.5, -0.25]), np.full(2, 4.0))
-    table = WindowTable(np.array([0, 1, 2]), np.array([0, 1]), np.log([0.4, 0.6]))
-    target = WindowedSet(np.eye(2), terms, np.zeros(2), table, 0.0, 2.0)
+    table = VoiceTable(np.array([0, 1, 2]), np.array([0, 1]), np.log([0.4, 0.6]))
+    target = MixtureSet(np.eye(2), terms, np.zeros(2), table, 0.0, 2.0)
     prepared = _solver.prepare(target)
     assert prepared.status == "point"
     found = prepared.solve(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
@@ -164,9 +164,9 @@ def test_at_the_minimum_the_set_is_a_point():
 def test_two_windows_closed_form():
     # log(e^{4|1 - t|}/2 + 1/2) <= level
     terms = PointTerms(np.array([0, 1]), np.array([1.0]), np.array([4.0]))
-    table = WindowTable(np.array([0, 0, 1]), np.array([0]), np.log([0.5, 0.5]))
+    table = VoiceTable(np.array([0, 0, 1]), np.array([0]), np.log([0.5, 0.5]))
     for level in (1e-6, 0.1, 2.0, 9.0):
-        target = WindowedSet(np.array([[1.0]]), terms, np.zeros(1), table, level, 50.0)
+        target = MixtureSet(np.array([[1.0]]), terms, np.zeros(1), table, level, 50.0)
         reach = np.log(2.0 * np.exp(level) - 1.0) / 4.0
         found = _solver.prepare(target).solve(np.array([[1.0], [-1.0], [0.0]]))
         np.testing.assert_allclose(found.upper, [1.0 + reach, reach - 1.0, 0.0], rtol=0, atol=2e-7 * reach + 1e-11)
@@ -174,8 +174,8 @@ def test_two_windows_closed_form():
 
 def test_covariates_that_are_zero_or_many_leave_the_ball():
     terms = PointTerms(np.array([0, 1]), np.array([1.0]), np.array([4.0]))
-    table = WindowTable(np.array([0, 0, 1]), np.array([0]), np.log([0.5, 0.5]))
-    flat = WindowedSet(np.zeros((1, 2)), terms, np.zeros(1), table, 9.0, 3.0)
+    table = VoiceTable(np.array([0, 0, 1]), np.array([0]), np.log([0.5, 0.5]))
+    flat = MixtureSet(np.zeros((1, 2)), terms, np.zeros(1), table, 9.0, 3.0)
     np.testing.assert_allclose(_solver.prepare(flat).solve(np.array([[3.0, 4.0]])).upper, 15.0, rtol=1e-12)
     assert _solver.prepare(replace(flat, level=1.0)).status == "empty"
 
@@ -189,7 +189,7 @@ def test_the_dual_agrees():
     assert (slow.upper >= fast.values - 1e-9).all() and (slow.values <= fast.upper + 1e-9).all()
     np.testing.assert_allclose(slow.upper, fast.upper, atol=2e-2)
     for _ in range(5):  # whatever the voices, an outer bound
-        voices = rng.dirichlet(np.full(len(target.windows.log_shares), 0.3))
+        voices = rng.dirichlet(np.full(len(target.voices.log_shares), 0.3))
         bound = _solver.prepare_joint(voice_dual.weighted_set(target, voices)).solve(A).upper
         assert (bound >= fast.values - 1e-9).all()
 
@@ -232,8 +232,8 @@ def test_without_a_ball():
         assert all(log_ratio_by_hand(target, theta) <= target.level + 1e-9 for theta in found.points)
         assert (found.upper[finite] - found.values[finite] <= 1e-6 * (1.0 + np.abs(found.upper[finite]))).all()
     one = PointTerms(np.array([0, 1]), np.array([1.0]), np.array([4.0]))
-    table = WindowTable(np.array([0, 0, 1]), np.array([0]), np.log([0.5, 0.5]))
-    silent = WindowedSet(np.zeros((1, 2)), one, np.zeros(1), table, 9.0, np.inf)
+    table = VoiceTable(np.array([0, 0, 1]), np.array([0]), np.log([0.5, 0.5]))
+    silent = MixtureSet(np.zeros((1, 2)), one, np.zeros(1), table, 9.0, np.inf)
     found = _solver.prepare(silent).solve(np.array([[1.0, 0.0], [0.0, 0.0]]))
     np.testing.assert_array_equal(found.upper, [np.inf, 0.0])
     assert _solver.prepare(replace(silent, level=1.0)).status == "empty"

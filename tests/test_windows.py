@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF
 import likeset as ls
 from likeset import _solver
 from likeset._solver import dual as voice_dual
-from likeset._solver.problem import PointTerms, WindowedSet
+from likeset._solver.problem import MixtureSet, PointTerms
 from likeset.curves import Curve
 from likeset.voices.automatic import difference
 from reference import TIGHT, run, term_values
@@ -24,14 +24,14 @@ FAMILIES = [ls.Gaussian(0.2), ls.Poisson(), ls.Bernoulli(), ls.Weibull(2.0), ls.
 LINEAR_ARMS = np.random.default_rng(7).normal(size=(12, 3))
 
 
-def windowed_set(s, extra: bool = False) -> WindowedSet:
+def windowed_set(s, extra: bool = False) -> MixtureSet:
     """The optimisation problem behind a set, for other solvers; ``extra`` adds a coordinate outside the span."""
     X = (
         np.column_stack([s._evidence.groups.coordinates, np.zeros(len(s._evidence.groups.coordinates))])
         if extra
         else s._evidence.groups.coordinates
     )
-    return WindowedSet(X, s._evidence.terms, s._evidence.gains, s._evidence.audible, -np.log(s.alpha), s.space.bound)
+    return MixtureSet(X, s._evidence.terms, s._evidence.gains, s._evidence.audible, -np.log(s.alpha), s.space.bound)
 
 
 def observed(family, space, points, n=40, seed=0, alpha=0.1, windows=None, spread=1.0):
@@ -50,7 +50,7 @@ def observed(family, space, points, n=40, seed=0, alpha=0.1, windows=None, sprea
     return sequence, z
 
 
-def cvxpy_maximum(target: WindowedSet, a):
+def cvxpy_maximum(target: MixtureSet, a):
     """max a'theta by CVXPY's log_sum_exp, accurate to about 1e-5, or None."""
     theta = cp.Variable(target.X.shape[1])
     z, terms = target.X @ theta, target.terms
@@ -67,18 +67,18 @@ def cvxpy_maximum(target: WindowedSet, a):
                 scale = constant = terms.a * np.exp(terms.origins)
                 score = terms.s + scale
         phi = cp.multiply(scale, atom[terms.curve](z)) - cp.multiply(score, z) - constant
-    masks = np.zeros((len(target.windows.log_shares), len(target.X)))
-    masks[target.windows.owners, target.windows.members] = 1.0
-    exponents = masks @ (phi + target.gains) + target.windows.log_shares
+    masks = np.zeros((len(target.voices.log_shares), len(target.X)))
+    masks[target.voices.owners, target.voices.members] = 1.0
+    exponents = masks @ (phi + target.gains) + target.voices.log_shares
     constraints = [cp.log_sum_exp(exponents) <= target.level, cp.norm(theta, 2) <= target.radius]
     problem = cp.Problem(cp.Maximize(a @ theta), constraints)
     status = run(problem, TIGHT)
     return problem.value if status.startswith("optimal") else None
 
 
-def log_ratio_by_hand(target: WindowedSet, theta):
+def log_ratio_by_hand(target: MixtureSet, theta):
     contributions = target.gains + term_values(target.terms, target.X @ theta)
-    windows = target.windows
+    windows = target.voices
     sums = [contributions[windows.members[i:j]].sum() for i, j in zip(windows.starts, windows.starts[1:], strict=False)]
     return logsumexp(windows.log_shares + np.array(sums))
 
@@ -172,7 +172,7 @@ def test_every_choice_of_weights_gives_an_outer_bound(family):
     A = np.column_stack(s._basis.coordinates(GRID[::6, None]))
     exact = s.support(GRID[::6]).values
     for _ in range(5):
-        voices = rng.dirichlet(np.full(len(target.windows.log_shares), 0.3))
+        voices = rng.dirichlet(np.full(len(target.voices.log_shares), 0.3))
         bound = _solver.prepare_joint(voice_dual.weighted_set(target, voices)).solve(A).upper
         assert (bound >= exact - 1e-9 * np.abs(exact)).all()
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from likeset._solver.problem import WindowTable
+from likeset._solver.problem import VoiceTable
 from likeset._typing import Array
 from likeset.all_or_nothing import AllOrNothing
 from likeset.arguments import choice, error_level, has_shape
@@ -232,7 +232,7 @@ class ConfidenceSequence(AllOrNothing):
             if self._set is None:
                 ledger, membership, basis = self._running.ledger, self._running.membership, self._running.basis
                 gains = ledger.gains.copy()
-                voices = WindowTable.joint(len(gains)) if membership is None else membership.table
+                voices = VoiceTable.joint(len(gains)) if membership is None else membership.table
                 evidence = Evidence(
                     ledger.groups(basis.dimension), ledger.terms(), gains, voices, -log(self.alpha), self.space.bound
                 )  # fmt: skip

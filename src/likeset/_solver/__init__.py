@@ -30,9 +30,9 @@ from likeset._solver.problem import (
     CompiledTerms,
     Kernel,
     LevelSet,
+    MixtureSet,
     PointTerms,
-    WindowedSet,
-    WindowTable,
+    VoiceTable,
     is_quadratic,
 )
 from likeset._solver.quadratic import kernel as quadratic_kernel
@@ -56,10 +56,10 @@ def prepare_joint(level_set: LevelSet) -> Kernel:
     return smooth_kernel.prepare(level_set)
 
 
-def prepare(target: WindowedSet) -> Kernel:
+def prepare(target: MixtureSet) -> Kernel:
     """Prepare a set of any number of voices; one alone is a joint set."""
     target = _without_silent_voices(target)
-    voices = target.windows
+    voices = target.voices
     if target.level == math.inf or len(voices.log_shares) == 0:
         return Ball(target.X.shape[1], target.radius)
     target = _without_idle_groups(target)
@@ -81,12 +81,12 @@ def prepare(target: WindowedSet) -> Kernel:
     return dual.prepare(target, prepare_joint)
 
 
-def _without_silent_voices(target: WindowedSet) -> WindowedSet:
+def _without_silent_voices(target: MixtureSet) -> MixtureSet:
     """The same set without voices that hold nothing, whose ratio is one: what they take is taken off 1/alpha.
 
     rho + sum_k pi_k exp M_k <= e^level   <=>   log sum_k pi_k exp M_k <= level + log(1 - rho e^-level)
     """
-    voices = target.windows
+    voices = target.voices
     holds = np.diff(voices.starts) > 0
     if holds.all() or not target.level < math.inf:
         return target
@@ -95,19 +95,19 @@ def _without_silent_voices(target: WindowedSet) -> WindowedSet:
         return target
     starts = np.append(voices.starts[:-1][holds], voices.starts[-1])
     level = target.level + math.log1p(-taken) + 8 * EPS * (1.0 + abs(target.level))
-    table = WindowTable(starts, voices.members, voices.log_shares[holds])
-    return replace(target, windows=table, level=level)
+    table = VoiceTable(starts, voices.members, voices.log_shares[holds])
+    return replace(target, voices=table, level=level)
 
 
-def _without_idle_groups(target: WindowedSet) -> WindowedSet:
+def _without_idle_groups(target: MixtureSet) -> MixtureSet:
     """The same set, described by the groups that some voice holds."""
-    windows, count = target.windows, len(target.X)
+    windows, count = target.voices, len(target.X)
     used = np.zeros(count, dtype=bool)
     used[windows.members] = True
     if used.all():
         return target
     number = np.cumsum(used) - 1
-    table = WindowTable(windows.starts, number[windows.members], windows.log_shares)
+    table = VoiceTable(windows.starts, number[windows.members], windows.log_shares)
     terms = reweighted(target.terms, np.ones(count), used)
     owners = None if target.owners is None else target.owners[used]
-    return replace(target, X=target.X[used], terms=terms, gains=target.gains[used], windows=table, owners=owners)
+    return replace(target, X=target.X[used], terms=terms, gains=target.gains[used], voices=table, owners=owners)

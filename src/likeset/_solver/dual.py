@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from likeset._solver.evaluate import log_sum_exp, reweighted, term_values
-from likeset._solver.problem import Kernel, LevelSet, Solution, WindowedSet
-from likeset._solver.voice_sums import covariate_pulls, window_exponents
+from likeset._solver.problem import Kernel, LevelSet, MixtureSet, Solution
+from likeset._solver.voice_sums import group_pulls, voice_exponents
 from likeset._typing import EPS, Array
 
 MAX_STEPS = 40
@@ -40,7 +40,7 @@ class Prepared(Kernel):
 
     status: str
     centre: Array
-    target: WindowedSet
+    target: MixtureSet
     prepare: Prepare
 
     @property
@@ -65,7 +65,7 @@ class Prepared(Kernel):
         the maximiser over C, which is none of them.
         """
         start = self.centre
-        voices = np.exp(self.target.windows.log_shares)
+        voices = np.exp(self.target.voices.log_shares)
         theta, bound = self._weighted(voices, a)
         point, upper = start, bound
         mean, step, blind = theta, 1.0, 0
@@ -109,29 +109,29 @@ class Prepared(Kernel):
         if not np.isfinite(theta).all():
             return self.centre
         low, high = 0.0, 1.0
-        if phi(self.target, theta) <= self.target.level:
+        if log_average(self.target, theta) <= self.target.level:
             return theta
         for _ in range(50):
             middle = 0.5 * (low + high)
-            if phi(self.target, self.centre + middle * (theta - self.centre)) <= self.target.level:
+            if log_average(self.target, self.centre + middle * (theta - self.centre)) <= self.target.level:
                 low = middle
             else:
                 high = middle
         return self.centre + low * (theta - self.centre)
 
 
-def prepare(target: WindowedSet, prepare_joint: Prepare) -> Prepared:
+def prepare(target: MixtureSet, prepare_joint: Prepare) -> Prepared:
     """A point of C, or a certificate that there is none: some C_r is empty.
 
     The distance of C_r from being empty, min_theta sum_k r_k M_k(theta) - KL(r | pi), is raised by the same moves as h.
     """
-    voices = np.exp(target.windows.log_shares)
+    voices = np.exp(target.voices.log_shares)
     best, lowest, step = np.zeros(target.X.shape[1]), np.inf, 1.0
     for _ in range(MAX_STEPS):
         found = prepare_joint(weighted_set(target, voices))
         if found.status == "empty":
             return Prepared("empty", best, target, prepare_joint)
-        value = phi(target, found.centre)
+        value = log_average(target, found.centre)
         if value < lowest:
             best, lowest = found.centre, value
         if lowest < target.level - 0.1 or step < 1e-3:
@@ -141,12 +141,12 @@ def prepare(target: WindowedSet, prepare_joint: Prepare) -> Prepared:
     return Prepared("regular" if lowest < target.level else "point", best, target, prepare_joint)
 
 
-def weighted_set(target: WindowedSet, voices: Array) -> LevelSet:
+def weighted_set(target: MixtureSet, voices: Array) -> LevelSet:
     """C_r, without the covariates that carry no weight."""
     voices = np.where(voices > SILENT, voices, 0.0)
     voices = voices / voices.sum()
-    windows = target.windows
-    weights = covariate_pulls(windows, voices, len(target.X))
+    windows = target.voices
+    weights = group_pulls(windows, voices, len(target.X))
     loud = voices > 0.0
     divergence = float(np.sum(voices[loud] * (np.log(voices[loud]) - windows.log_shares[loud])))
     used = weights > 0.0
@@ -155,18 +155,18 @@ def weighted_set(target: WindowedSet, voices: Array) -> LevelSet:
     return LevelSet(target.X[used], reweighted(target.terms, weights, used), level, target.radius)
 
 
-def exponents_at(target: WindowedSet, theta: Array) -> Array:
+def exponents_at(target: MixtureSet, theta: Array) -> Array:
     """log pi_k + M_k(theta)."""
-    return window_exponents(target.windows, target.gains + term_values(target.terms, target.X @ theta))
+    return voice_exponents(target.voices, target.gains + term_values(target.terms, target.X @ theta))
 
 
-def voices_at(target: WindowedSet, theta: Array) -> Array:
+def voices_at(target: MixtureSet, theta: Array) -> Array:
     """r_k, proportional to pi_k exp M_k(theta)."""
     exponents = exponents_at(target, theta)
     return np.asarray(np.exp(exponents - log_sum_exp(exponents)))
 
 
-def phi(target: WindowedSet, theta: Array) -> float:
+def log_average(target: MixtureSet, theta: Array) -> float:
     """log sum_k pi_k exp M_k(theta)."""
     return float(log_sum_exp(exponents_at(target, theta)))
 

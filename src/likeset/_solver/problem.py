@@ -222,7 +222,7 @@ class Kernel(ABC):
 
 
 @dataclass(frozen=True)
-class WindowTable:
+class VoiceTable:
     """Windows of covariates: window k holds the covariates members[starts[k] : starts[k + 1]] and the share
     exp(log_shares[k]) of the error level. Different windows hold different covariates.
     """
@@ -232,7 +232,7 @@ class WindowTable:
     log_shares: Array
 
     @classmethod
-    def joint(cls, count: int) -> WindowTable:
+    def joint(cls, count: int) -> VoiceTable:
         """One voice that holds everything."""
         return cls(np.array([0, count]), np.arange(count), np.zeros(1))
 
@@ -243,7 +243,7 @@ class WindowTable:
 
 
 @dataclass(frozen=True)
-class WindowedSet:
+class MixtureSet:
     """C = { theta : log sum_k pi_k exp sum_{b in W_k} [gain_b + phi_b(x_b'theta)] <= level, |theta| <= radius }.
 
     ``owners``, if given, says which terms have the same row of X: equal numbers, equal rows.
@@ -252,7 +252,7 @@ class WindowedSet:
     X: Array
     terms: Terms
     gains: Array
-    windows: WindowTable
+    voices: VoiceTable
     level: float
     radius: float
     owners: IntArray | None = None

@@ -16,7 +16,7 @@ import numpy as np
 from likeset._solver.absolute.kernel import minimise_penalised
 from likeset._solver.evaluate import term_values
 from likeset._solver.newton import minimise_over_ball
-from likeset._solver.problem import PointTerms, Terms, WindowTable
+from likeset._solver.problem import PointTerms, Terms, VoiceTable
 from likeset._typing import Array
 from likeset.comparison.base import Stream
 from likeset.evidence.evidence import Evidence
@@ -54,7 +54,7 @@ def level_snapshot(stream: Stream, alpha: float, numerator_loss: float) -> Level
     # The ledger was fed log q = 0, so that its gains add up to the part of L_t that is free of theta. How N_t is
     # spread over the covariates does not matter to a joint set.
     gains = ledger.gains - numerator_loss / max(len(ledger.gains), 1)
-    groups, joint = ledger.groups(stream.basis.dimension), WindowTable.joint(len(gains))
+    groups, joint = ledger.groups(stream.basis.dimension), VoiceTable.joint(len(gains))
     evidence = Evidence(groups, ledger.terms(), gains, joint, -math.log(alpha), stream.space.bound)
     return LevelSnapshot(stream.space, stream.basis, evidence, alpha, stream.family.convex, len(ledger))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from likeset._solver.linalg.threads import SingleThreadedBlas
-from likeset._solver.problem import CurveTerms, WindowTable
+from likeset._solver.problem import CurveTerms, VoiceTable
 from likeset._typing import Array
 from likeset.arguments import positive
 from likeset.comparison.least_squares import LeastSquaresSet
@@ -80,7 +80,7 @@ class SelfNormalised(LeastSquaresSet):
             length = np.sqrt(float(price.sum()) - 2.0 * np.log(self.alpha))
             gains[0] -= self.misfit * (length + 0.5 * self.misfit)
         groups = Groups(vectors.T, vectors.T, np.zeros(len(gains)), np.arange(len(gains)))
-        joint = WindowTable.joint(len(gains))
+        joint = VoiceTable.joint(len(gains))
         evidence = Evidence(groups, terms, gains, joint, -math.log(self.alpha), self.space.bound)
         return _InCoordinates(self.space, self._stream.basis, evidence, self.alpha, True, self.n_observations)
 

@@ -28,8 +28,8 @@ from likeset import _solver
 from likeset._solver import Kernel
 from likeset._solver.charge import charge_of, minima
 from likeset._solver.evaluate import log_sum_exp, reweighted, term_values, values_and_slopes
-from likeset._solver.problem import Terms, WindowedSet, WindowTable
-from likeset._solver.voice_sums import window_exponents
+from likeset._solver.problem import MixtureSet, Terms, VoiceTable
+from likeset._solver.voice_sums import voice_exponents
 from likeset._typing import EPS, Array, IntArray, Mask
 
 ROUNDING = 64 * EPS
@@ -75,12 +75,12 @@ class Evidence:
     groups: Groups
     terms: Terms
     gains: Array
-    voices: WindowTable
+    voices: VoiceTable
     threshold: float
     bound: float
 
     @cached_property
-    def audible(self) -> WindowTable:
+    def audible(self) -> VoiceTable:
         """The voices whose ratio is not zero for good: those without an outcome that was forecast with density zero."""
         voices = self.voices
         lost = np.isneginf(self.gains)
@@ -90,7 +90,7 @@ class Evidence:
         keep = np.bincount(owners, weights=lost[voices.members], minlength=len(voices.log_shares)) == 0
         sizes = np.diff(voices.starts)[keep]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return WindowTable(starts, voices.members[keep[owners]], voices.log_shares[keep])
+        return VoiceTable(starts, voices.members[keep[owners]], voices.log_shares[keep])
 
     @cached_property
     def says_nothing(self) -> bool:
@@ -107,7 +107,7 @@ class Evidence:
         """log R of parameters with the z ``values`` at the covariates, one row each."""
         if len(self.gains) == 0:
             return np.zeros(len(values))  # shares add up to one only within rounding
-        return log_sum_exp(window_exponents(self.audible, self.contributions(values)))
+        return log_sum_exp(voice_exponents(self.audible, self.contributions(values)))
 
     def allows(self, values: Array, norms: Array) -> Mask:
         """Whether log R <= threshold up to rounding, for parameters with these z and norms."""
@@ -118,8 +118,8 @@ class Evidence:
         # rounding of z = x'theta count, times the slope of the loss.
         reach = norms[:, None] * self.groups.spread(np.linalg.norm(self.groups.coordinates, axis=1))
         parts = np.abs(losses) + np.where(np.isneginf(self.gains), 0.0, np.abs(self.gains)) + np.abs(slopes) * reach
-        excess = log_sum_exp(window_exponents(self.audible, self._contributions(losses))) - self.threshold
-        sizes = 1.0 + window_exponents(self.audible, parts).max(axis=1, initial=0.0)
+        excess = log_sum_exp(voice_exponents(self.audible, self._contributions(losses))) - self.threshold
+        sizes = 1.0 + voice_exponents(self.audible, parts).max(axis=1, initial=0.0)
         return (excess < inf) & (excess <= 4 * ROUNDING * sizes)
 
     # -- all of them --------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class Evidence:
             return 0.0
         lowest, slack = minima(self.terms), 0.0
         if lowest is not None:
-            quiet = window_exponents(self.audible, np.where(np.isneginf(self.gains), 0.0, self.gains + lowest))
+            quiet = voice_exponents(self.audible, np.where(np.isneginf(self.gains), 0.0, self.gains + lowest))
             slack = self.threshold - float(quiet.min(initial=inf))
         lengths = self.groups.spread(np.linalg.norm(self.groups.coordinates, axis=1))
         return charge_of(self.terms, squares, self.bound, slack, self.bound * np.hypot(lengths, np.sqrt(squares)))
@@ -147,13 +147,13 @@ class Evidence:
         owners = None if self.groups.one_each else self.groups.owners
         X = self.groups.coordinates if owners is None else self.groups.coordinates[owners]
         level = self.threshold + self.charge
-        return _solver.prepare(WindowedSet(X, self.terms, gains, self.audible, level, self.bound, owners))
+        return _solver.prepare(MixtureSet(X, self.terms, gains, self.audible, level, self.bound, owners))
 
     def reweighted(self, weights: Array, threshold: float) -> Evidence:
         """One voice, in which every covariate counts with a weight v in [0, 1]: sum_g v_g [gain_g + phi_g]."""
         v = self.groups.spread(weights)
         gains = np.where(v > 0, v * np.where(v > 0, self.gains, 0.0), 0.0)
-        joint = WindowTable.joint(len(gains))
+        joint = VoiceTable.joint(len(gains))
         return replace(self, terms=reweighted(self.terms, v), gains=gains, voices=joint, threshold=threshold)
 
     def _contributions(self, losses: Array) -> Array:

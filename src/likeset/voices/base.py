@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from likeset._solver.problem import WindowTable
+from likeset._solver.problem import VoiceTable
 from likeset._typing import Array, Mask
 from likeset.spaces.base import Space
 
@@ -101,12 +101,12 @@ class Membership:
         return grown
 
     @cached_property
-    def table(self) -> WindowTable:
+    def table(self) -> VoiceTable:
         """Voices as the solver wants them: those that hold the same groups are one, with the sum of the shares."""
         distinct, group = np.unique(self.masks, axis=0, return_inverse=True)
         shares = np.bincount(group.ravel(), weights=np.exp(self.log_shares), minlength=len(distinct))
         starts = np.concatenate([[0], np.cumsum(distinct.sum(axis=1))]).astype(np.int64)
-        return WindowTable(starts, np.nonzero(distinct)[1].astype(np.int64), np.log(shares))
+        return VoiceTable(starts, np.nonzero(distinct)[1].astype(np.int64), np.log(shares))
 
     def state(self) -> dict[str, Array]:
         """The masks of the groups seen, in order of first appearance."""

@@ -24,11 +24,11 @@ from functools import cached_property
 import numpy as np
 
 from likeset._solver.absolute.iterate import PRIMAL, Iterate
-from likeset._solver.absolute.mixture_bounds import phi
+from likeset._solver.absolute.mixture_bounds import log_average
 from likeset._solver.absolute.mixture_data import Problem
 from likeset._solver.absolute.mixture_path import find_centre, maximise
 from likeset._solver.linalg.matrix import SUMS, dot
-from likeset._solver.problem import Kernel, PointTerms, Solution, WindowedSet
+from likeset._solver.problem import Kernel, MixtureSet, PointTerms, Solution
 from likeset._typing import EPS, Array, IntArray
 from likeset.compiling import kernel
 
@@ -75,7 +75,7 @@ class Prepared(Kernel):
         elif self.start is not None and len(todo):
             unit = A[todo] / size[todo, None]
             outer_radius = self.radius * (1.0 + 32.0 * EPS)
-            room = self.level - phi(self.problem, np.zeros(A.shape[1]))
+            room = self.level - log_average(self.problem, np.zeros(A.shape[1]))
             steps, bounds, _ = maximise(
                 self.problem, unit, self.start, self.level, self.outer_level, room, outer_radius, tolerance
             )
@@ -129,26 +129,26 @@ def fold(X: Array, starts: IntArray, points: Array, weights: Array, ceiling: Arr
     return kept[:count]
 
 
-def memberships(target: WindowedSet) -> Array:
+def memberships(target: MixtureSet) -> Array:
     """masks[k, b]: one where covariate b belongs to window k."""
-    masks = np.zeros((len(target.windows.log_shares), len(target.X)))
-    masks[target.windows.owners, target.windows.members] = 1.0
+    masks = np.zeros((len(target.voices.log_shares), len(target.X)))
+    masks[target.voices.owners, target.voices.members] = 1.0
     return masks
 
 
-def ceilings(target: WindowedSet, masks: Array) -> tuple[Array, Array]:
+def ceilings(target: MixtureSet, masks: Array) -> tuple[Array, Array]:
     """(the largest phi_b that a parameter of C can have, a minimiser of phi_b), for every covariate."""
     terms = target.terms
     assert isinstance(terms, PointTerms)
     medians, lowest = lowest_points(terms.starts, terms.points, terms.weights)
-    spare = target.level - target.windows.log_shares - masks @ (target.gains + lowest)
+    spare = target.level - target.voices.log_shares - masks @ (target.gains + lowest)
     spare += 64.0 * EPS * (abs(target.level) + masks @ (np.abs(target.gains) + lowest))
     return lowest + np.where(masks > 0.0, spare[:, None], np.inf).min(axis=0, initial=np.inf), medians
 
 
-def prepare(target: WindowedSet) -> Prepared:
+def prepare(target: MixtureSet) -> Prepared:
     """Decide whether the set is empty and find its analytic centre. The radius must be finite."""
-    terms, windows, radius, level = target.terms, target.windows, float(target.radius), float(target.level)
+    terms, windows, radius, level = target.terms, target.voices, float(target.radius), float(target.level)
     assert isinstance(terms, PointTerms) and radius < np.inf
     X = np.array(target.X, dtype=np.float64, order="C")  # a copy: never read-only, which would be compiled anew
     K, d = X.shape
@@ -190,7 +190,7 @@ def prepare(target: WindowedSet) -> Prepared:
     zero = np.zeros(d)
     whole = around(zero, True)
     if not (len(points) and X.any()):
-        status = "regular" if phi(whole, zero) <= level + rounding else "empty"
+        status = "regular" if log_average(whole, zero) <= level + rounding else "empty"
         return Prepared(status, zero, -np.inf, radius, level, level, None, None)
     start, best, value, bound = find_centre(whole, level, 0.1 * rounding)
     if bound > level + rounding:
@@ -198,7 +198,7 @@ def prepare(target: WindowedSet) -> Prepared:
     outer_level = max(level + rounding, bound + LEAST_SLACK * scale)
     status = "regular" if value < level - rounding else "point"
     centre = start.delta[:, 0].copy()
-    if not phi(whole, centre) < level:
+    if not log_average(whole, centre) < level:
         centre = best
     problem = around(centre, False)
     start.delta[:] = 0.0

@@ -29,7 +29,7 @@ def exponents(problem: Problem, delta: Array) -> Array:
 
 
 @kernel(fastmath=SUMS)
-def phi(problem: Problem, delta: Array) -> float:
+def log_average(problem: Problem, delta: Array) -> float:
     """log sum_k exp m_k."""
     m = exponents(problem, delta)
     top, total = m[0], 0.0
@@ -80,7 +80,7 @@ def pull_inside(problem: Problem, delta: Array, level: float, room: float, squar
     for _ in range(30):
         for j in range(delta.size):
             delta[j] *= t
-        excess = phi(problem, delta) - level
+        excess = log_average(problem, delta) - level
         if not excess > 0.0:
             return
         t = room / (room + excess * (1.0 + 1e-9) + 4.0 * EPS * room)  # Phi is convex along the way

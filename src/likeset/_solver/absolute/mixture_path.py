@@ -23,7 +23,7 @@ from likeset._solver.absolute.iterate import (
     new_iterate,
     set_ball,
 )
-from likeset._solver.absolute.mixture_bounds import exponents, half_space, phi, pull_inside
+from likeset._solver.absolute.mixture_bounds import exponents, half_space, log_average, pull_inside
 from likeset._solver.absolute.mixture_data import GRADIENT, Problem, Workspace, ball_weight, new_workspace
 from likeset._solver.absolute.mixture_steps import advance, degree
 from likeset._solver.absolute.mixture_system import factorise, newton_step
@@ -138,7 +138,7 @@ def judge_minimum(
     """
     for j in range(point.size):
         point[j] = at.delta[j, m]
-    value = phi(problem, point)
+    value = log_average(problem, point)
     if value < found.values[0]:
         found.values[0] = value
         for j in range(point.size):

@@ -17,7 +17,7 @@ import numpy as np
 
 from likeset._solver.absolute.mixture import ceilings, memberships, prepare
 from likeset._solver.evaluate import term_values
-from likeset._solver.problem import Kernel, PointTerms, Solution, WindowedSet
+from likeset._solver.problem import Kernel, MixtureSet, PointTerms, Solution
 from likeset._solver.span import Span
 from likeset._typing import EPS, Array
 
@@ -58,7 +58,7 @@ class Prepared(Kernel):
         return Solution(values, points, np.maximum(upper, values))
 
 
-def prepare_unlimited(target: WindowedSet) -> Kernel:
+def prepare_unlimited(target: MixtureSet) -> Kernel:
     """Reduce to the span and put a ball around C; the radius of the target is infinite."""
     terms = target.terms
     assert isinstance(terms, PointTerms)

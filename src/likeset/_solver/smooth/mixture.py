@@ -21,11 +21,11 @@ import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms, log_sum_exp, term_sizes
 from likeset._solver.newton import Evaluation, minimise_convex, minimise_over_ball
-from likeset._solver.problem import CompiledTerms, CurveTerms, Kernel, Solution, WindowedSet, is_quadratic
+from likeset._solver.problem import CompiledTerms, CurveTerms, Kernel, MixtureSet, Solution, is_quadratic
 from likeset._solver.smooth.centred import CentredTerms, centred_at, extremes
 from likeset._solver.smooth.mixture_newton import maximise_directions
 from likeset._solver.smooth.mixture_sums import Centred
-from likeset._solver.voice_sums import covariate_pulls, window_exponents
+from likeset._solver.voice_sums import group_pulls, voice_exponents
 from likeset._typing import EPS, Array, IntArray
 
 ROOMY = 1.0  # nats below the level that make the minimiser of all terms a good centre
@@ -92,7 +92,7 @@ class Prepared(Kernel):
         return Solution(values, points, np.maximum(upper, values))
 
 
-def prepare(target: WindowedSet) -> Prepared:
+def prepare(target: MixtureSet) -> Prepared:
     """Centre and derivatives there, or a certificate of emptiness. The radius must be finite, the terms curves."""
     terms, radius, level = target.terms, target.radius, target.level
     assert isinstance(terms, CompiledTerms) and radius < math.inf
@@ -112,7 +112,7 @@ def prepare(target: WindowedSet) -> Prepared:
     e2 = max(radius**2 - float(theta @ theta), 0.0) + 64 * EPS * radius**2
     z = X @ theta
     heights, first, second = evaluate_terms(terms, z)
-    exponents = window_exponents(target.windows, target.gains + heights)
+    exponents = voice_exponents(target.voices, target.gains + heights)
     log_voices = exponents - log_sum_exp(exponents)
     ball = whole_ball = _Ball(theta, radius * (1 + 32 * EPS), e2)
     if is_quadratic(terms):
@@ -149,7 +149,7 @@ class _Rows(NamedTuple):
     of: IntArray
 
 
-def _rows(target: WindowedSet) -> _Rows:
+def _rows(target: MixtureSet) -> _Rows:
     """Terms of one row share a curve, but not a loss of a family's own, whose points are theirs."""
     if target.owners is None or not isinstance(target.terms, CurveTerms):
         every = np.arange(len(target.X))
@@ -158,7 +158,7 @@ def _rows(target: WindowedSet) -> _Rows:
     return _Rows(first, of.ravel())
 
 
-def _centred(target: WindowedSet, z: Array) -> CentredTerms:
+def _centred(target: MixtureSet, z: Array) -> CentredTerms:
     """Terms of the rows around their z; of a curve, with a = 1."""
     terms = target.terms
     if isinstance(terms, CurveTerms):
@@ -167,9 +167,9 @@ def _centred(target: WindowedSet, z: Array) -> CentredTerms:
     return centred_at(terms, z)
 
 
-def _entries(target: WindowedSet, rows: _Rows, tilts: Array) -> tuple[IntArray, IntArray, Array, Array]:
+def _entries(target: MixtureSet, rows: _Rows, tilts: Array) -> tuple[IntArray, IntArray, Array, Array]:
     """starts, rows, amounts and tilts: what every voice hears of each row."""
-    windows, count = target.windows, max(len(rows.first), 1)
+    windows, count = target.voices, max(len(rows.first), 1)
     amounts = target.terms.a if isinstance(target.terms, CurveTerms) else np.ones(len(tilts))
     places, entry = np.unique(windows.owners * count + rows.of[windows.members], return_inverse=True)
     heard = np.zeros((len(places), 2))
@@ -178,7 +178,7 @@ def _entries(target: WindowedSet, rows: _Rows, tilts: Array) -> tuple[IntArray, 
     return starts, places % count, *np.ascontiguousarray(heard.T)
 
 
-def _reach(target: WindowedSet, exponents: Array, tilt: Array, second: Array, err: float) -> float:
+def _reach(target: MixtureSet, exponents: Array, tilt: Array, second: Array, err: float) -> float:
     """A bound of |theta - theta_c| over C, for quadratic terms, from their curvature; inf if a direction is left open.
 
     The certificates know the curvature through one tangent and otherwise the ball: in a ball that is larger by many
@@ -186,10 +186,10 @@ def _reach(target: WindowedSet, exponents: Array, tilt: Array, second: Array, er
     weights r = pi / sum pi is at most level - log sum pi, and it is a quadratic of delta: E with gradient g at
     theta_c and smallest curvature lam gives |delta| <= (|g| + sqrt(|g|^2 + 2 lam E)) / lam.
     """
-    log_shares = target.windows.log_shares
+    log_shares = target.voices.log_shares
     total = float(log_sum_exp(log_shares))
     voices = np.exp(log_shares - total)
-    pulls = covariate_pulls(target.windows, voices, len(tilt))
+    pulls = group_pulls(target.voices, voices, len(tilt))
     values = np.linalg.eigvalsh((target.X.T * (pulls * second)) @ target.X)
     lam = float(values[0]) - 64 * EPS * len(values) * float(values[-1])
     if not lam > 0.0:
@@ -199,48 +199,48 @@ def _reach(target: WindowedSet, exponents: Array, tilt: Array, second: Array, er
     return 1.01 * (g + math.sqrt(g * g + 2.0 * lam * room)) / lam
 
 
-def phi_and_error(target: WindowedSet, theta: Array) -> tuple[float, float]:
+def phi_and_error(target: MixtureSet, theta: Array) -> tuple[float, float]:
     """Phi(theta), and the rounding error to allow for in comparing it with the level."""
-    terms, gains, windows = target.terms, target.gains, target.windows
+    terms, gains, windows = target.terms, target.gains, target.voices
     assert isinstance(terms, CompiledTerms)
     z = target.X @ theta
     heights, slopes, _ = evaluate_terms(terms, z)
     # Every z_b may be off by this much.
     off = (8 + len(theta)) * EPS * np.sqrt(np.einsum("ij,ij->i", target.X, target.X)) * float(np.linalg.norm(theta))
     size = term_sizes(terms, z) + np.abs(gains)
-    exponents, sizes = window_exponents(windows, np.stack([gains + heights, size]))
+    exponents, sizes = voice_exponents(windows, np.stack([gains + heights, size]))
     err = 64 * EPS * (float(sizes.max(initial=0.0)) + abs(target.level) + 1.0)
     return float(log_sum_exp(exponents)), err + _error_of_positions(target, terms, slopes, off)
 
 
-def _error_of_positions(target: WindowedSet, terms: CompiledTerms, slopes: Array, off: Array) -> float:
+def _error_of_positions(target: MixtureSet, terms: CompiledTerms, slopes: Array, off: Array) -> float:
     """What errors of the z_b, ``off``, are worth in M_k on C, for the worst k.
 
     Of quadratic terms we know the slopes on all of C, as in ``seen_from``: the sum of
     phi_b'^2 / (2 a_b) is the height of M_k above the minima of its terms, and M_k <= level - log pi_k.
     """
-    lone = target.windows.log_shares
+    lone = target.voices.log_shares
     if not (isinstance(terms, CurveTerms) and is_quadratic(terms)):
-        return float(np.max(window_exponents(target.windows, np.abs(slopes) * off) - lone, initial=0.0))
+        return float(np.max(voice_exponents(target.voices, np.abs(slopes) * off) - lone, initial=0.0))
     lowest = target.gains - 0.5 * np.divide(terms.s**2, terms.a, out=np.zeros_like(terms.s), where=terms.a > 0)
-    floor, spread = window_exponents(target.windows, np.stack([lowest, terms.a * off**2]))
+    floor, spread = voice_exponents(target.voices, np.stack([lowest, terms.a * off**2]))
     spread -= lone
     return float(np.max(np.sqrt(2.0 * np.maximum(target.level - floor, 0.0) * spread) + 0.5 * spread, initial=0.0))
 
 
-def evaluate(target: WindowedSet, theta: Array) -> Evaluation:
+def evaluate(target: MixtureSet, theta: Array) -> Evaluation:
     """Phi, the size of its summands, gradient and Hessian."""
     heights, first, second = evaluate_terms(target.terms, target.X @ theta)  # type: ignore[arg-type]
-    exponents = window_exponents(target.windows, target.gains + heights)
+    exponents = voice_exponents(target.voices, target.gains + heights)
     value = float(log_sum_exp(exponents))
     if not value < math.inf:
         return value, value, np.zeros_like(theta), lambda: np.zeros((len(theta), len(theta)))
     voices = np.exp(exponents - value)
-    pulls = covariate_pulls(target.windows, voices, len(first))
+    pulls = group_pulls(target.voices, voices, len(first))
     g = target.X.T @ (pulls * first)
 
     def hessian() -> Array:
-        starts, members = target.windows.starts, target.windows.members
+        starts, members = target.voices.starts, target.voices.members
         slopes = np.vstack([first[members, None] * target.X[members], np.zeros_like(g)])  # a voice may hold nothing
         gradients = np.add.reduceat(slopes, starts[:-1], axis=0) * (np.diff(starts) > 0)[:, None]
         apart = np.sqrt(voices)[:, None] * (gradients - g)
@@ -249,7 +249,7 @@ def evaluate(target: WindowedSet, theta: Array) -> Evaluation:
     return value, float(np.abs(target.gains).sum() + np.abs(heights).sum()), g, hessian
 
 
-def _joint_centre(target: WindowedSet) -> tuple[Array, float]:
+def _joint_centre(target: MixtureSet) -> tuple[Array, float]:
     """A minimiser of the sum of all terms, away from the sphere, and how far the joint set's level lies above it."""
     terms, radius = target.terms, target.radius
     assert isinstance(terms, CompiledTerms)
@@ -263,7 +263,7 @@ def _joint_centre(target: WindowedSet) -> tuple[Array, float]:
     return theta, level - value
 
 
-def _drawn_inwards(target: WindowedSet, theta: Array, value: float) -> Array:
+def _drawn_inwards(target: MixtureSet, theta: Array, value: float) -> Array:
     """A point nearer to zero that costs at most half of level - Phi(theta)."""
     share = 0.5
     while share > 1e-9:
