@@ -10,7 +10,6 @@ import pytest
 
 import likeset as ls
 from likeset import checks
-from likeset.persistence import files
 
 HERE = Path(__file__).parent
 GOLDEN = HERE / "data" / "poisson-v1.likeset"
@@ -255,7 +254,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch, failure):
         stream.write(b"half")
         raise failure
 
-    monkeypatch.setattr(files, "write_archive", half)
+    monkeypatch.setattr("likeset.persistence.files.write_archive", half)
     expected = ls.InvalidArgumentError if isinstance(failure, OSError) else type(failure)
     with pytest.raises(expected, match="disk full" if isinstance(failure, OSError) else None):
         ls.load(path).save(path)
