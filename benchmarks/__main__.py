@@ -1,4 +1,4 @@
-"""Command line: ``python -m benchmarks [--only support growth ...] [--quick] [--out FILE]``."""
+"""Command line: ``python -m benchmarks [--only support growth ...] [--quick] [--compare] [--keep] [--out FILE]``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rich.progress import Progress
 import likeset
 from benchmarks import (
     bandits,
+    baseline,
     bulk,
     companion,
     families,
@@ -24,6 +25,7 @@ from benchmarks import (
     product,
     rkhs,
     start,
+    stops,
     support,
     updates,
     variants,
@@ -48,17 +50,24 @@ STUDIES = {
     "companion": companion.run,
     "linear": linear.run,
     "widths": widths.run,
+    "stops": stops.run,
 }  # what else was tried: only when asked for
 
 
 def main() -> None:
     """Run the chosen benchmarks, show each table as it is ready, write all numbers at the end."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Benchmarks of the likeset engine.")
-    parser.add_argument("--only", nargs="+", choices=[*BENCHMARKS, *STUDIES], default=list(BENCHMARKS))
+    parser.add_argument("--only", nargs="+", choices=[*BENCHMARKS, *STUDIES], help="default: all but the studies")
     parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer repeats")
     parser.add_argument("--out", type=Path, default=Path("out/bench/engine.json"), help="where the JSON goes")
     parser.add_argument("--markdown", type=Path, help="also write the tables as Markdown, as in docs/benchmarks.md")
+    parser.add_argument(
+        "--compare", action="store_true", help="run the quick benchmarks of the engine and compare with the baseline"
+    )
+    parser.add_argument("--keep", action="store_true", help=f"make this run the baseline, {baseline.BASELINE.name}")
     options = parser.parse_args()
+    options.quick |= options.compare
+    options.only = options.only or (list(baseline.COMPARED) if options.compare else list(BENCHMARKS))
 
     console = Console() if sys.stdout.isatty() else Console(width=120)
     results, tables = {}, []
@@ -84,6 +93,11 @@ def main() -> None:
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(document, indent=1) + "\n")
     console.print(f"numbers written to {options.out}")
+    if options.compare:
+        baseline.compare(results).show(console)
+    if options.keep:
+        baseline.keep(document)
+        console.print(f"kept in {baseline.BASELINE}")
     if options.markdown:
         called = " ".join(["python -m benchmarks", *(["--quick"] if options.quick else [])])
         versions = f"likeset {document['version']}, Python {machine['python']}, NumPy {machine['numpy']}"

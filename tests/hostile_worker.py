@@ -34,16 +34,23 @@ def answers(sequence, kind):
 
 
 def outcome(kind, path):
-    """Answers, or the name of the error."""
+    """Answers, or the name of the error; only a piece of the user's own may be at a loss with a state of its own."""
+    expected = (ls.FileFormatError, ls.InvalidArgumentError, *((ls.PieceError,) if kind == "linear-own-state" else ()))
     try:
         sequence = ls.load(path, **own_pieces(kind))
-    except (ls.FileFormatError, ls.InvalidArgumentError) as error:
+    except expected as error:
         return {"error": type(error).__name__, "message": str(error)[-200:]}
     with np.errstate(all="ignore"):
         try:
             return {"answers": answers(sequence, kind)}
         except ls.errors.LikesetError as error:
             return {"refused": repr(error)}
+
+
+def timed(kind, path):
+    """The outcome and the processor time it took."""
+    start = time.process_time()
+    return outcome(kind, path), time.process_time() - start
 
 
 if __name__ == "__main__":
@@ -56,6 +63,7 @@ if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_AS, (allowed, allowed))
     for line in sys.stdin:
         kind, path = json.loads(line)
-        start = time.perf_counter()
-        said = outcome(kind, path)
-        print(json.dumps({"path": path, "seconds": time.perf_counter() - start, **said}), flush=True)
+        said, seconds = timed(kind, path)
+        if seconds > 5.0:  # kernels are compiled once, and are none of the file's doing
+            said, seconds = timed(kind, path)
+        print(json.dumps({"path": path, "seconds": seconds, **said}), flush=True)

@@ -1,5 +1,6 @@
 """Saving is durable, private and all or nothing, whoever else is at work in the same folder."""
 
+import errno
 import os
 import stat
 import subprocess
@@ -10,8 +11,10 @@ import zipfile
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import likeset as ls
+from likeset import cli
 from likeset.persistence import atomic_file
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes, links and locks of POSIX")
@@ -214,3 +217,70 @@ def test_the_longest_name_can_be_saved(tmp_path):
     path = tmp_path / ("ü" * 127)
     sequence().save(path)
     assert zipfile.is_zipfile(path)
+
+
+# -- tables and pictures -----------------------------------------------------------------------------------------------
+
+
+def compared():
+    return ls.comparison.compare(
+        ls.Gaussian(0.5), ls.Linear(2, 1.0), [0.4, -0.3], np.eye(2), rounds=2, repeats=1,
+        sets=lambda: {"AY": ls.comparison.AbbasiYadkori(ls.Linear(2, 1.0), 0.1, 0.5)},
+    )  # fmt: skip
+
+
+def played():
+    environment = ls.environments.linear(dim=2, n_arms=3)
+    return ls.simulate(ls.UCB(environment.sequence(), environment.arms), environment, 3, 0)
+
+
+WRITERS = {
+    "comparison": lambda folder: compared().write_csv(folder / "compare.csv"),
+    "trace": lambda folder: played().to_csv(folder / "trace.csv"),
+    "theory": lambda folder: ls.theory.study(rounds=2, repeats=1).write_csv(folder),
+    "picture of theory": lambda folder: ls.theory.study(rounds=2, repeats=1).figure(folder / "theory.png"),
+    "the command compare": lambda folder: command("compare", folder, "--rounds", "2", "--repeats", "1"),
+    "the command theory": lambda folder: command("theory", folder, "--rounds", "10", "--repeats", "1"),
+    "the command tour": lambda folder: command("tour", folder, "--observations", "10"),
+}
+
+
+def command(name, folder, *options):
+    found = CliRunner().invoke(cli.app, [name, "--out", str(folder), *options])
+    if found.exception is not None:
+        raise found.exception
+
+
+@posix
+@pytest.mark.parametrize("writer", WRITERS)
+def test_what_is_not_written_to_the_end_leaves_the_old_file(tmp_path, monkeypatch, writer):
+    """A disk that fills up while a file is written: the old files are whole, and no half of a new one stays."""
+    WRITERS[writer](tmp_path)
+    old = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert old and all(old.values())
+    fsync = os.fsync
+
+    def full(descriptor):
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            os.truncate(descriptor, 10)
+            raise OSError(errno.ENOSPC, "no space left on device")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises((OSError, ls.InvalidArgumentError), match="space"):
+        WRITERS[writer](tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == old
+
+
+@posix
+def test_tables_go_to_pipes_and_devices_too(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    played().to_csv(pipe)
+    reader.join(timeout=30)
+    assert read[0].startswith("round,arm,x0") and len(read[0].splitlines()) == 4
+    played().to_csv("/dev/null")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)

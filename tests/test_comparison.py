@@ -246,7 +246,7 @@ def test_classical_ratio_is_the_unweighted_sequence():
     family = ls.Poisson()
     X, theta, y = problem(family, PLANE, 20, seed=7)
     one = ls.comparison.ClassicalRatio(PLANE, ALPHA, family)
-    sequence = ls.ConfidenceSequence(family, PLANE, ALPHA, ls.FTRL(), ls.Unweighted())
+    sequence = ls.ConfidenceSequence(family, PLANE, ALPHA, ls.FTRL(), ls.Unweighted(), None)
     one.update(X, y)
     sequence.update(X, y)
     assert np.isclose(one.set.log_ratio(theta), sequence.set.log_ratio(theta), atol=1e-10)

@@ -7,6 +7,7 @@ import pytest
 
 import likeset as ls
 from likeset import checks
+from likeset.predictors import posterior
 from likeset.predictors.base import PlugIn
 
 FAMILIES = checks.built_in_families()
@@ -42,6 +43,16 @@ def test_unweighted_mixture_growth_is_exactly_one():
     """A martingale: nothing is given away. Enumeration makes this exact for counts."""
     sequence = checks._exercised(ls.Mixture(), ls.Binomial(4), None)
     assert checks.one_step_growth(sequence, [0.6, -0.4], [0.3, 0.2]) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_beliefs_are_fitted_once_for_all_outcomes(monkeypatch):
+    """Many outcomes are tried from one state: to refit it for each took minutes with a family of one's own."""
+    own = ls.CustomFamily(lambda y, z: np.log1p(np.exp(-z * (2 * y - 1))), support=[0.0, 1.0], convex=True, name="coin")
+    sequence = checks._exercised(None, own, None)
+    fits, fit = [], posterior.GenericPosterior.fit
+    monkeypatch.setattr(posterior.GenericPosterior, "fit", lambda self: (fits.append(self), fit(self))[1])
+    assert checks.one_step_growth(sequence, [0.6, -0.4], [0.3, 0.2]) == pytest.approx(1.0, abs=1e-6)
+    assert len(fits) == 1
 
 
 def test_growth_with_censoring():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -185,3 +186,22 @@ def test_after_warmup_the_first_use_compiles_nothing(tmp_path):
     assert warm.returncode == 0 and warm.stderr == "", warm.stderr
     done = python(POISSON, **cache)
     assert done.stdout.split()[1] == "0" and done.stderr == ""
+
+
+@pytest.mark.parametrize("damage", ["of another release", "torn", "empty"])
+def test_a_cache_that_cannot_be_read_is_made_again(tmp_path, damage):
+    """An upgrade in place leaves an index that names classes which are gone; a crash may leave half of one."""
+    first = python(KERNEL, NUMBA_CACHE_DIR=str(tmp_path))
+    indices = list(tmp_path.rglob("*.nbi"))
+    assert indices
+    for index in indices:
+        content = index.read_bytes()
+        with index.open("rb") as stream:
+            pickle.load(stream)  # numba's version, which stays as it is
+            start = stream.tell()
+        gone = b"clikeset.compiling\nNoLongerThere\n."  # a pickle of a class that does not exist
+        index.write_bytes({"of another release": content[:start] + gone, "torn": content[:-7], "empty": b""}[damage])
+    again, third = (python(KERNEL, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
+    assert again.stdout.splitlines()[0] == first.stdout.splitlines()[0]
+    assert again.stdout.splitlines()[1].split()[0] != "0"
+    assert third.stdout.splitlines()[1].split()[0] == "0"

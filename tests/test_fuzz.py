@@ -6,6 +6,8 @@ one.
 """
 
 import collections
+import decimal
+import fractions
 import inspect
 import io
 import os
@@ -27,7 +29,7 @@ from likeset import comparison, predictors
 resource = pytest.importorskip("resource")
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits time and memory as Linux does")
 
-SECONDS = 5.0
+SECONDS = 5.0  # of processor time, so that a call is measured and not what else the machine is doing
 MEMORY = 3 * 2**30  # address space beyond what is in use
 SEED = 20240711
 
@@ -206,8 +208,9 @@ class Fuzzer:
         label, owner, function, args, kwargs = self.case(seed, number)
         changing = [v for v in (owner, *args, *kwargs.values()) if live.can_change(v)]
         before = [live.fingerprint(v) for v in changing]
-        problem, start = None, time.perf_counter()
-        signal.setitimer(signal.ITIMER_REAL, 12 * SECONDS)
+        problem, start = None, time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, 12 * SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, 120 * SECONDS)  # for what waits and does not work
         try:
             answer = function(*args, **kwargs)
             if label.endswith(("interval", "intervals", "bounding_box")) and (answer[0] > answer[1]).any():
@@ -221,8 +224,9 @@ class Fuzzer:
         except Exception as error:
             problem = f"{type(error).__name__}: {str(error)[:150]}"
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
-        return label, problem, _shown(args, kwargs), time.perf_counter() - start
+        return label, problem, _shown(args, kwargs), time.process_time() - start
 
 
 def _is_slow(label):
@@ -258,7 +262,7 @@ def guarded(tmp_path, monkeypatch):
     """A time limit per call, a limit of memory, an empty folder to write in, and warnings as errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdout", io.StringIO())
-    old = signal.signal(signal.SIGALRM, _expired)
+    old = [(number, signal.signal(number, _expired)) for number in (signal.SIGALRM, signal.SIGPROF)]
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     with open("/proc/self/statm") as file:
         used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
@@ -267,7 +271,8 @@ def guarded(tmp_path, monkeypatch):
         warnings.simplefilter("error")
         yield
     resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-    signal.signal(signal.SIGALRM, old)
+    for number, handler in old:
+        signal.signal(number, handler)
 
 
 def failures(fuzzer, seed, count):
@@ -338,9 +343,23 @@ CAUSES = {
     "complex numbers": lambda: ls.Gaussian(np.complex128(1.0)),
     "complex numbers among objects": lambda: SEQUENCE.update(np.array([np.complex128(1), 2.0], dtype=object), 0.1),
     "file descriptors": lambda: trace().to_csv(3),
+    "folders for pictures": lambda: ls.theory.study(2, 1).figure("."),
     "arrays of gigabytes": lambda: SEQUENCE.set.upper(np.broadcast_to(0.5, (10**9, 2))),
     "ranges of terabytes": lambda: SEQUENCE.set.contains(range(10**12)),
     "covariates whose square is zero": lambda: SEQUENCE.set.upper([[1e-320, 0.0]]),
+    "digits in bytes": lambda: ls.Gaussian(memoryview(b"12345678")),
+    "digits in bytes for constants": lambda: comparison.SubExponentialConstants(2, memoryview(b"1"), 0.5, 0.5),
+    "covariates beside which the penalty is nothing": lambda: ls.theory.bias_bound(
+        ls.Gaussian(0.3), [[1e99, 1e99]], [[0.8, 0.1]], penalty=1.0, bound=1.5
+    ),
+    "the same, where solving would give rubbish": lambda: ls.theory.bias_bound(
+        ls.Gaussian(0.3), [[1e9, 2e9]], [[2.0, -1.0]], penalty=1.0, bound=1.5
+    ),
+    "the same in a stream": lambda: ls.theory.information_gain([[1e9, 2e9], [2.0, -1.0]], 1.0, 1.0),
+    "the same in a log determinant": lambda: ls.theory.bregman_information_gain(ls.Gaussian(), [[1e9, 2e9]], nu=1.0),
+    "a bad penalty where there is nothing to bound": lambda: ls.theory.bias_bound_as_printed(
+        ls.Gaussian(0.3), ARMS, np.zeros((0, 2)), penalty=["a"], bound=1.5
+    ),
     "callbacks that are none": lambda: ls.theory.study(2, 1, on_run=3),
     "ranges for predictors, which have a start": lambda: ls.ConfidenceSequence(
         ls.Gaussian(), ls.Linear(1, 1.0), predictor=range(3)
@@ -454,6 +473,41 @@ def test_helpers_of_families_answer_as_before():
     np.testing.assert_array_equal(ls.Gaussian(0.5).derivatives(y, z)[0], y * 4.0 - 4.0 * z)
     np.testing.assert_array_equal(ls.Laplace(2.0).log_density(y, z), -np.abs(y - z) / 2.0 - np.log(4.0))
     assert ls.Bernoulli().log_density([1, 0], 0.0).tolist() == [-np.log(2.0)] * 2
+
+
+NUMBERS = {"int": 2, "a wide int": 2**64, "Decimal": decimal.Decimal(2), "Fraction": fractions.Fraction(2)}
+BOUNDS = {
+    "linear_bandit_regret_bound": lambda n: ls.theory.linear_bandit_regret_bound(
+        ARMS, sigma=n, penalty=n, bound=n, delta=0.1
+    ),
+    "linear_bandit_regret_bound_as_printed": lambda n: ls.theory.linear_bandit_regret_bound_as_printed(
+        ARMS, sigma=n, penalty=n, bound=n, delta=0.1
+    ),
+    "noise_bound": lambda n: ls.theory.noise_bound(ls.Poisson(), ARMS, penalty=n, bound=1, delta=1 / n),
+    "bregman_information_gain": lambda n: ls.theory.bregman_information_gain(ls.Gaussian(), ARMS, nu=n).value,
+    "SubExponentialConstants": lambda n: comparison.SubExponentialConstants(n, 1 / n, n, n).radius(1.0, 2, 1.0, 0.1),
+}
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_numbers_of_every_type_are_computed_with_as_floats(bound, number):
+    """What counts as a number when it is checked must not be a stranger when it is used."""
+    n = NUMBERS[number]
+    np.testing.assert_array_equal(BOUNDS[bound](n), BOUNDS[bound](float(n)))
+
+
+def test_no_rows_have_no_bounds():
+    none = np.zeros((0, 2))
+    for bound in (ls.theory.bias_bound, ls.theory.sharper_bias_bound, ls.theory.bias_bound_as_printed):
+        assert bound(ls.Gaussian(0.3), ARMS, none, penalty=1.0, bound=1.5).shape == (0,)
+
+
+def test_a_parameter_may_be_a_row():
+    sequence = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(2, 1.5))
+    sequence.update(ARMS, [1, 2])
+    as_row, as_vector = (ls.checks.one_step_growth(sequence, ARMS[0], theta) for theta in ([[0.1, 0.2]], [0.1, 0.2]))
+    assert as_row == as_vector <= 1.0 + ls.checks.TOLERANCE
 
 
 def test_coverage_that_cannot_be_measured_is_refused_before_the_first_round():

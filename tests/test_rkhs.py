@@ -119,8 +119,8 @@ def test_linear_kernel_equals_the_linear_model(family):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(25, 3))
     y = family.sample(X @ [0.4, -0.3, 0.2], rng)
-    kernel_sequence = ls.ConfidenceSequence(family, ls.RKHS(DotProduct(sigma_0=0.0), 1.5, dim=3), 0.1)
-    linear_sequence = ls.ConfidenceSequence(family, ls.Linear(3, 1.5), 0.1)
+    kernel_sequence = ls.ConfidenceSequence(family, ls.RKHS(DotProduct(sigma_0=0.0), 1.5, dim=3), 0.1, voices=None)
+    linear_sequence = ls.ConfidenceSequence(family, ls.Linear(3, 1.5), 0.1, voices=None)
     for sequence in (kernel_sequence, linear_sequence):
         sequence.update(X, y)
     assert kernel_sequence._running.basis.dimension == 3

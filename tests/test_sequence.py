@@ -12,7 +12,7 @@ from likeset.persistence.files import _state_of
 
 
 def fresh(family=None, dim=2, **kwargs):
-    return ls.ConfidenceSequence(family or ls.Poisson(), ls.Linear(dim, 2.0), **kwargs)
+    return ls.ConfidenceSequence(family or ls.Poisson(), ls.Linear(dim, 2.0), **{"voices": None, **kwargs})
 
 
 def fingerprint(sequence):

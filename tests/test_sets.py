@@ -35,7 +35,7 @@ def filled(family, n=25, dim=3, bound=2.0, seed=0, alpha=0.05, distinct=None, sc
     theta *= 0.6 * min(bound, 2.0) / np.linalg.norm(theta)
     pool = rng.normal(size=(distinct or n, dim)) / np.sqrt(dim) * scale
     X = pool[rng.integers(len(pool), size=n)] if distinct else pool
-    sequence = ls.ConfidenceSequence(family, ls.Linear(dim, bound), alpha, **pieces)
+    sequence = ls.ConfidenceSequence(family, ls.Linear(dim, bound), alpha, voices=None, **pieces)
     sequence.update(X, family.sample(X @ theta, rng))
     return sequence, theta, X
 
@@ -157,7 +157,7 @@ def test_no_observation_the_set_is_theta():
 
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_one_observation_leaves_other_directions_free(family):
-    sequence = ls.ConfidenceSequence(family, ls.Linear(3, 2.0))
+    sequence = ls.ConfidenceSequence(family, ls.Linear(3, 2.0), voices=None)
     sequence.update([1.0, 0.0, 0.0], family.sample(np.array([0.2]), np.random.default_rng(0)))
     s = sequence.set
     upper = s.upper([[0.0, 1.0, 0.0], [0.0, 0.0, -3.0], [1.0, 0.0, 0.0]])
@@ -169,7 +169,7 @@ def test_one_observation_leaves_other_directions_free(family):
 def test_an_empty_set_is_reported_as_refuted_model(family):
     """Data from far outside the ball, and a numerator that says so."""
     z = 4.0
-    sequence = ls.ConfidenceSequence(family, ls.Linear(1, 0.1), alpha=0.05, predictor=ls.Fixed([z]))
+    sequence = ls.ConfidenceSequence(family, ls.Linear(1, 0.1), alpha=0.05, predictor=ls.Fixed([z]), voices=None)
     rng = np.random.default_rng(0)
     for _ in range(40):
         sequence.update(1.0, family.sample(np.array([z]), rng))
@@ -280,7 +280,7 @@ def test_zero_density_forecast_leaves_theta():
         def observe(self, phi, y):
             pass
 
-    sequence = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(1, 2.0), predictor=Certain())
+    sequence = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(1, 2.0), predictor=Certain(), voices=None)
     sequence.update(1.0, 1)
     assert sequence.set.upper(1.0)[0] == pytest.approx(2.0)
     assert sequence.set.contains(1.9)
@@ -292,7 +292,7 @@ def test_non_convex_family_has_membership_but_no_extrema():
 
     family = ls.CustomFamily(cauchy, support="real", name="Cauchy")
     assert not family.convex
-    sequence = ls.ConfidenceSequence(family, ls.Linear(1, 2.0), predictor=ls.Mixture())
+    sequence = ls.ConfidenceSequence(family, ls.Linear(1, 2.0), predictor=ls.Mixture(), voices=None)
     sequence.update(np.ones(5), [0.1, -0.3, 0.2, 4.0, 0.0])
     assert sequence.set.contains(0.1)
     for ask in (lambda s: s.upper(1.0), lambda s: s.is_empty, lambda s: s.centre):
@@ -309,7 +309,7 @@ def test_a_false_claim_of_convexity_is_noticed_at_the_data():
         return constant + 0.5 * (nu + 1) * np.log1p(((y - z) / scale) ** 2 / nu)
 
     family = ls.CustomFamily(student, support="real", convex=True, name="Student")
-    sequence = ls.ConfidenceSequence(family, ls.Linear(1, 3.0), predictor=ls.Fixed([0.0]))
+    sequence = ls.ConfidenceSequence(family, ls.Linear(1, 3.0), predictor=ls.Fixed([0.0]), voices=None)
     sequence.update(np.ones(3), [0.1, 60.0, -0.4])
     with pytest.raises(ls.NotConvexError, match="declared convex"):
         sequence.set.upper(1.0)
@@ -327,7 +327,7 @@ def test_custom_family_equals_the_built_in_one():
     times = rng.exponential(np.exp(-X @ [0.4, -0.3]))
     sets = []
     for family in (custom, ls.Exponential()):
-        sequence = ls.ConfidenceSequence(family, ls.Linear(2, 2.0), predictor=ls.FTRL())
+        sequence = ls.ConfidenceSequence(family, ls.Linear(2, 2.0), predictor=ls.FTRL(), voices=None)
         sequence.update(X, times)
         sets.append(sequence.set)
     np.testing.assert_allclose(sets[0].upper(X[:6]), sets[1].upper(X[:6]), rtol=1e-5)

@@ -315,11 +315,12 @@ def test_covariates_outside_every_window_still_count():
 
 def test_automatic_windows():
     domain = ls.RKHS(RBF(0.12), 2.0, domain=GRID)
-    assert isinstance(ls.ConfidenceSequence(ls.Poisson(), domain).windows, ls.Windows)
+    optimist = ls.ConfidenceSequence(ls.Poisson(), domain)
+    optimist.expect(GRID)
+    assert isinstance(optimist.windows, ls.Windows)
     assert ls.ConfidenceSequence(ls.Poisson(), domain, windows=None).windows is None
     assert ls.ConfidenceSequence(ls.Poisson(), ls.RKHS(RBF(0.1), 2.0)).windows is None
     sequence = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3, 4.0))
-    assert sequence.windows is None
     sequence.expect(LINEAR_ARMS)
     assert isinstance(sequence.windows, ls.Windows) and sequence.windows.joint_share == 0.5
     sequence.update(LINEAR_ARMS[0], 1)

@@ -19,39 +19,22 @@ from likeset.undo import Undo
 if TYPE_CHECKING:
     from likeset.evidence.own_pieces import Running
     from likeset.persistence.durable import DurableRecord
-    from likeset.sets import LikelihoodSet
     from likeset.voices.base import Voices
 
 _NOT_COPIED = ("_lock", "_durable")
 
 
-class AllOrNothing:
-    """What makes the changes of a sequence atomic, for threads, interrupts and kills."""
+class Atomic:
+    """What makes the changes of sequences and comparison sets atomic, for threads and interrupts."""
 
-    _running: Running
-    _set: LikelihoodSet | None
-    voices: Voices | None
+    _set: Any  # the snapshot, immutable; None until asked for
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._pending: Undo | None = None  # the way back, while a change is being made
-        self._durable: DurableRecord | None = None
-
-    def close(self) -> None:
-        """Let go of the journal of a durable sequence, see :meth:`open`. What was seen can still be asked."""
-        with self._lock:
-            self._settle()
-            if self._durable is not None:
-                self._durable.close(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """An independent sequence in the same state; in memory, also if this one is durable."""
+        """An independent copy in the same state; in memory, also of what is durable."""
         with self._lock:
             self._settle()
             other = type(self).__new__(type(self))
@@ -68,31 +51,30 @@ class AllOrNothing:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._lock, self._durable = threading.RLock(), None
+        self._lock = threading.RLock()
 
-    def _all_or_nothing(self, change: Callable[[Undo], None], new_voices: bool = False) -> None:
+    def _all_or_nothing(self, change: Callable[[Undo], None]) -> None:
         """Make a change that keeps in ``undo`` whatever it overwrites; take it back unless it gets through."""
-        durable = self._durable
-        undo = Undo(None if durable is None else durable.journal.extent())
+        undo = Undo(self._extent())
         self._pending = undo
         try:
             change(undo)
-            if durable is not None and undo.extent is not None:
-                durable.write(undo.extent, self, new_voices)
             self._pending = None  # from here on the change counts
         except BaseException:  # an interrupt, too
             self._roll_back()
             raise
-        if durable is not None:
-            durable.keep_state(self)
 
     def _roll_back(self) -> None:
         undo = self._pending
         if undo is not None:
             # What has reached the disk has happened: then the change in memory was complete before.
-            if self._durable is None or self._durable.journal.extent() == undo.extent:
+            if self._extent() == undo.extent:
                 undo.roll_back()
             self._pending = None
+
+    def _extent(self) -> tuple[int, int] | None:
+        """What is on disk, where there is a journal."""
+        return None
 
     def _settle(self) -> None:
         """Finish what an interrupt during a roll-back left undone. Called first by everything public, with the lock."""
@@ -107,8 +89,53 @@ class AllOrNothing:
 
     def _is_changing(self) -> bool:
         """Whether a change is under way further up on the stack of this thread (no other thread holds the lock)."""
-        code, frame = AllOrNothing._all_or_nothing.__code__, sys._getframe()
+        code, frame = Atomic._all_or_nothing.__code__, sys._getframe()
         while (frame := frame.f_back) is not None:  # type: ignore[assignment]
             if frame.f_code is code and frame.f_locals["self"] is self:
                 return True
         return False
+
+
+class AllOrNothing(Atomic):
+    """The same for sequences, which may have a journal: for kills, too."""
+
+    _running: Running
+    voices: Voices | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._durable: DurableRecord | None = None
+
+    def close(self) -> None:
+        """Let go of the journal of a durable sequence, see :meth:`open`. What was seen can still be asked."""
+        with self._lock:
+            self._settle()
+            if self._durable is not None:
+                self._durable.close(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._durable = None
+
+    def _all_or_nothing(self, change: Callable[[Undo], None], new_voices: bool = False) -> None:
+        durable = self._durable
+        if durable is None:
+            super()._all_or_nothing(change)
+            return
+
+        def written(undo: Undo) -> None:
+            change(undo)
+            assert undo.extent is not None
+            durable.write(undo.extent, self, new_voices)
+
+        super()._all_or_nothing(written)
+        durable.keep_state(self)
+
+    def _extent(self) -> tuple[int, int] | None:
+        return None if self._durable is None else self._durable.journal.extent()

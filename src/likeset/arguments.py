@@ -59,8 +59,13 @@ def _is_array_of_others(value: Any) -> bool:
 
 
 def _converted(name: str, value: Any) -> float:
-    """float(value) of what may be anybody's class; a conversion with a warning is none."""
+    """float(value) of what may be anybody's class; a conversion with a warning is none.
+
+    ``float`` also reads digits in bytes: a memoryview or bytearray is text to it, not a number.
+    """
     try:
+        if not hasattr(type(value), "__float__") and not hasattr(type(value), "__index__"):
+            raise TypeError
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             return float(value)

@@ -25,6 +25,7 @@ from likeset._solver.problem import CompiledTerms
 from likeset._typing import Array
 from likeset.arguments import one_row, real_array, rows
 from likeset.errors import InvalidArgumentError, LikesetError, ShapeError
+from likeset.evidence.own_pieces import is_built_in
 from likeset.families import FAMILIES
 from likeset.families.answers import merged_sums
 from likeset.families.base import Family, checked_family
@@ -63,30 +64,39 @@ def built_in_weightings() -> list[Any]:
 def one_step_growth(sequence: ConfidenceSequence, x: Any, theta: Any) -> float:
     """Expected factor by which R(theta) grows at x if theta is true; at most 1 for a valid construction."""
     covariate = _one_covariate(sequence, x)
-    z = float(covariate[0] @ one_row("theta", theta, covariate.shape[1]))
-    reach = min(sequence.space.bound * float(np.linalg.norm(covariate)), 3.0)
-    y, v = sequence.family.outcomes(np.array([min(z, -reach), z, max(z, reach)]))
-    before = sequence.set.log_ratio(theta)
-    log_density = sequence.family.log_density(y, np.full(len(v), z))
-    growth = 0.0
-    for outcome, weight, log_p in zip(y, v, log_density, strict=True):
-        if log_p > -700.0:  # beyond, the outcome has no probability under theta, and the ratio no meaning
-            after = copy.deepcopy(sequence)
-            after.update(covariate, outcome[None])
-            growth += weight * float(np.exp(log_p + after.set.log_ratio(theta) - before))
-    return growth
+    return float(_growths(sequence, covariate, one_row("theta", theta, covariate.shape[1])[None, :])[0])
 
 
 def check_growth(sequence: ConfidenceSequence, x: Any, thetas: Any) -> None:
     """Raise unless R(theta) is a supermartingale step at x for every row of ``thetas``."""
-    for theta in rows("thetas", thetas, _one_covariate(sequence, x).shape[1]):
-        growth = one_step_growth(sequence, x, theta)
+    covariate = _one_covariate(sequence, x)
+    parameters = rows("thetas", thetas, covariate.shape[1])
+    for theta, growth in zip(parameters, _growths(sequence, covariate, parameters), strict=True):
         if not growth <= 1.0 + TOLERANCE:
             raise ContractError(
                 f"one-step growth of R(theta) at x = {np.ravel(x)}, theta = {theta} is {growth:.6f} > 1 for "
                 f"{sequence!r}: "
                 "the numerator is not a normalised, predictable density or the weights differ between the two sides."
             )
+
+
+def _growths(sequence: ConfidenceSequence, covariate: Array, thetas: Array) -> Array:
+    """One-step growth for every row of ``thetas``: each outcome is tried once, for all of them."""
+    z, growth = thetas @ covariate[0], np.zeros(len(thetas))
+    if not len(thetas):
+        return growth
+    reach = min(sequence.space.bound * float(np.linalg.norm(covariate)), 3.0)
+    y, v = sequence.family.outcomes(np.array([min(z.min(), -reach), *z, max(z.max(), reach)]))
+    before, ready = sequence.set.log_ratio(thetas), _ready(sequence, covariate[0])
+    log_density = np.array([sequence.family.log_density(y, np.full(len(v), one)) for one in z]).T
+    for outcome, weight, log_p in zip(y, v, log_density, strict=True):
+        possible = log_p > -700.0  # beyond, the outcome has no probability under theta, and the ratio no meaning
+        if possible.any():
+            after = copy.deepcopy(ready)
+            after.update(covariate, outcome[None])
+            steps = np.where(possible, log_p + after.set.log_ratio(thetas) - before, -np.inf)
+            growth += weight * np.exp(steps)
+    return growth
 
 
 def check_family(family: Family, z_values: Any = (-1.5, -0.3, 0.0, 0.7, 1.6)) -> None:
@@ -218,6 +228,17 @@ def _exercised(predictor: Any, family: Family, weighting: Any) -> ConfidenceSequ
 
 def _embedded(sequence: ConfidenceSequence, x: Array) -> Embedded:
     return sequence._running.ledger.embed(sequence._running.basis, x)[1]
+
+
+def _ready(sequence: ConfidenceSequence, x: Array) -> ConfidenceSequence:
+    """A copy whose built-in forecaster is fitted to what was seen: once, and not again for every outcome at x.
+
+    What is not the library's own is left alone: asking it once more may be what it answers differently to.
+    """
+    ready = copy.deepcopy(sequence)
+    if is_built_in(ready.predictor):
+        ready._running.forecaster.forecast(_embedded(ready, x))
+    return ready
 
 
 def _check_derivatives(family: Family, y: Array, z: float) -> None:

@@ -50,7 +50,7 @@ def njit(**options: Any) -> Callable[[Function], Function]:
             return numba.njit(**{**options, "cache": False})(function)
         if options.get("cache") and hasattr(kernel, "stats"):  # not if NUMBA_DISABLE_JIT is set
             _folders.add(kernel.stats.cache_path)
-            _save_if_possible(kernel)
+            _keep_if_possible(kernel)
         return kernel
 
     return compiled
@@ -150,9 +150,22 @@ def _is_ours(event: Any) -> bool:
     return str(event.data["dispatcher"].py_func.__module__).startswith("likeset.")
 
 
-def _save_if_possible(kernel: Any) -> None:
-    """Make a full disk cost the saved copy, not the call: the kernel is compiled when numba goes to save it."""
-    save = kernel._cache.save_overload
+def _keep_if_possible(kernel: Any) -> None:
+    """Make a cache that cannot be used cost a compilation, not the call.
+
+    A full disk: the kernel is compiled when numba goes to save it. What another release left behind may name classes
+    that are gone, and what a crash left behind may be torn: numba reads it before it looks whose it is.
+    """
+    cache = kernel._cache
+    load, save = cache.load_overload, cache.save_overload
+
+    def load_overload(signature: Any, target: Any) -> Any:
+        try:
+            return load(signature, target)
+        except Exception:
+            with suppress(OSError):
+                os.unlink(cache._cache_file._index_path)
+            return None
 
     def save_overload(signature: Any, compiled: Any) -> None:
         try:
@@ -160,7 +173,7 @@ def _save_if_possible(kernel: Any) -> None:
         except OSError:
             _announcer.lost()
 
-    kernel._cache.save_overload = save_overload
+    cache.load_overload, cache.save_overload = load_overload, save_overload
 
 
 _announcer = _Announcer()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import time
 from dataclasses import dataclass, fields
 from os import PathLike
@@ -16,6 +15,7 @@ from likeset.arguments import choice as one_of
 from likeset.arguments import file_path, flag, generator, positive_integer, writing
 from likeset.bandits.arms import Arms
 from likeset.errors import EmptySetError, InvalidArgumentError
+from likeset.persistence.atomic_file import write_table
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,8 @@ class Trace:
     def to_csv(self, path: str | PathLike[str]) -> None:
         """Write one line per round, with a header; flags as 0 and 1."""
         columns = {k: v.astype(int) if v.dtype == bool else v for k, v in self.as_dict().items()}
-        with writing(file_path("path", path)) as target, open(target, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+        with writing(file_path("path", path)) as target:
+            write_table(target, [columns, *zip(*(column.tolist() for column in columns.values()), strict=True)])
 
 
 def simulate(

@@ -14,7 +14,6 @@ from likeset.bandits.protocols import checked_sequence
 from likeset.bandits.running import score_uppers
 from likeset.bandits.ties import ranked
 from likeset.errors import InvalidArgumentError
-from likeset.families import Gaussian
 
 
 class UCB(Policy):
@@ -34,8 +33,8 @@ class UCB(Policy):
     running_intersection   bound each arm by its smallest upper bound of all rounds so far (still valid), not only by
              the current one. Not for boxes, where arms do not come back
     lazy     with running intersection, solve only for arms whose bound can have fallen and which can still win; the
-             choices are those of the full computation. ``None``: lazy unless the sets are Gaussian joint sets, whose
-             extrema are cheaper than the bookkeeping
+             choices are those of the full computation. ``None``: lazy unless the set says that its extrema are
+             cheaper than the bookkeeping (``closed_form``: joint sets of Gaussian noise)
     rng      breaks ties at random (generator or seed); ``None``: the lowest index wins. Bounds within a relative 1e-6
              of the highest are ties
 
@@ -79,7 +78,7 @@ class UCB(Policy):
         super().__init__(
             seq, arms, reward=reward, bounds=bounds, running_intersection=running_intersection, rng=rng
         )  # fmt: skip
-        self.lazy = not _closed_form(seq) if lazy is None else lazy  # windows are chosen by now
+        self.lazy = lazy
         self._search = self._rng or np.random.default_rng(0)
         self._last: int | None = None
 
@@ -108,8 +107,5 @@ class UCB(Policy):
             self._running.solves += len(rows)
             return score_uppers(current, self.reward, rows)
         played = self._last if rows is self.arms.fixed else None
-        return self._running.ceilings(current, rows, self.lazy, floor_of=played)
-
-
-def _closed_form(seq: Any) -> bool:
-    return isinstance(getattr(seq, "family", None), Gaussian) and getattr(seq, "windows", None) is None
+        lazy = not getattr(current, "closed_form", False) if self.lazy is None else self.lazy
+        return self._running.ceilings(current, rows, lazy, floor_of=played)

@@ -3,27 +3,30 @@
 A comparison set is one file with one class derived from :class:`Comparison`. It says what it is (``name``,
 ``provable``, ``anytime``, ``assumptions``, ``source``), takes its constants in the constructor, before any data, and
 implements two hooks: ``_observe`` (called once per observation) and ``_snapshot`` (the set of what has been seen).
+A third, ``_remember``, is there to make updates cheap.
 """
 
 from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from likeset._typing import Array
+from likeset.all_or_nothing import Atomic
 from likeset.arguments import error_level, has_shape
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.embedded import Embedded
-from likeset.errors import InvalidArgumentError, ShapeError
+from likeset.errors import InvalidArgumentError, PieceError, ShapeError
 from likeset.evidence.ledger import Ledger
-from likeset.families import FAMILIES
 from likeset.families.base import Family, checked_family
 from likeset.spaces.base import Basis, Space, checked_space
 from likeset.spaces.linear import Linear
 from likeset.spaces.rkhs import RKHS
+from likeset.undo import Undo
 
 
 class Snapshot(Protocol):
@@ -83,14 +86,21 @@ class Stream:
             )
         return X, Y
 
-    def append(self, x: Array, y: Array) -> Embedded:
-        """Record one checked observation."""
-        self.basis, phi = self.ledger.embed(self.basis, x)
+    def append(self, x: Array, y: Array, undo: Undo) -> Embedded:
+        """Record one checked observation; what that changes is kept first."""
+        basis, phi = self.ledger.embed(self.basis, x)
+        undo.keep(self)
+        self.ledger.remember(undo, phi)
+        self.basis = basis
         self.ledger.append(phi, y, 1.0, 0.0)
         return phi
 
 
-class Comparison(ABC):
+_OF_THE_BASE = frozenset({"space", "family", "_alpha", "_stream", "_set", "_lock", "_pending"})
+_EVERYTHING = -1  # what is kept of a set that does not say what an observation touches
+
+
+class Comparison(Atomic, ABC):
     """A competing confidence set with the interface of ``ConfidenceSequence``: ``update(x, y)`` and ``set``."""
 
     name: ClassVar[str]
@@ -112,6 +122,7 @@ class Comparison(ABC):
     """Whether an ellipsoid is cut with { |theta| <= B }; by default it is the set as published."""
 
     def __init__(self, space: Space, alpha: float, family: Family) -> None:
+        super().__init__()
         check_model(family, space, alpha)
         self.space, self.family = space, family
         self._alpha = error_level("alpha", alpha)
@@ -134,36 +145,67 @@ class Comparison(ABC):
     @property
     def n_observations(self) -> int:
         """Number of observations recorded."""
-        return len(self._stream.ledger)
+        with self._lock:
+            self._settle()
+            return len(self._stream.ledger)
 
     def update(self, x: Any, y: Any) -> None:
-        """Record one observation or a batch in order. All or nothing: after an error nothing has changed."""
+        """Record one observation or a batch in order.
+
+        All or nothing: after an error, or Ctrl-C at any moment, the set is as it was before the call, or as it is after
+        it. Threads may share a set: updates of several take turns.
+        """
         X, Y = self._stream.checked(x, y)
         self._refuse(X, Y)
-        # Once checked, nothing can fail with a family of the library; a user's own functions may.
-        own = type(self.family) not in FAMILIES
-        before = copy.deepcopy(self.__dict__, {id(o): o for o in (self.space, self.family)}) if own else None
-        try:
-            for row, outcome in zip(X, Y, strict=True):
-                self._observe(self._stream.append(row, outcome), outcome)
-        except Exception:
-            if before is not None:
-                self.__dict__.update(before)
-            raise
-        self._set = None
+        with self._lock:
+            self._settle()
+            self._all_or_nothing(lambda undo: self._record_all(undo, X, Y))
 
     @property
     def set(self) -> Snapshot:
         """The set of what has been seen: an immutable snapshot."""
-        if self._set is None:
-            self._set = self._snapshot()
-        return self._set
+        with self._lock:
+            self._settle()
+            if self._set is None:
+                self._set = self._snapshot()
+            return self._set
 
-    def _refuse(self, X: Array, Y: Array) -> None:  # noqa: B027
+    def _record_all(self, undo: Undo, X: Array, Y: Array) -> None:
+        self._set = None  # made anew when asked for; until the change is complete nobody can ask
+        for row, outcome in zip(X, Y, strict=True):
+            phi = self._stream.append(row, outcome, undo)
+            self._remember(undo, phi)
+            self._observe(phi, outcome)
+
+    def _refuse(self, X: Array, Y: Array) -> None:
         """Raise a typed error for observations beyond the method's own assumptions."""
 
-    def _observe(self, phi: Embedded, y: Array) -> None:  # noqa: B027
-        """Take note of one observation."""
+    def _observe(self, phi: Embedded, y: Array) -> None:
+        """Take note of one observation. What is public cannot be asked meanwhile: neither ``set`` nor the count."""
+
+    def _remember(self, undo: Undo, phi: Embedded) -> None:
+        """Before ``_observe(phi, y)``: keep what it will change, see :class:`~likeset.undo.Undo`.
+
+        By default copies of all attributes that a class adds to these; built-in ones keep what an observation touches.
+        """
+        if undo.done(self, _EVERYTHING) or type(self)._observe is Comparison._observe:
+            return
+        shared = (self, self.space, self.family, self._stream, self._lock, undo, *vars(self._stream).values())
+        own = {name: value for name, value in vars(self).items() if name not in _OF_THE_BASE}
+        try:
+            kept = copy.deepcopy(own, {id(thing): thing for thing in shared})
+        except Exception as error:
+            raise PieceError(
+                f"{type(self).__name__} cannot be copied ({error}); updates are all or nothing, so its attributes must "
+                "support copy.deepcopy, or the class define _remember(undo, phi)."
+            ) from error
+        undo.when_rolled_back(partial(self._put_back, kept))
+        undo.mark(self, _EVERYTHING)
+
+    def _put_back(self, kept: dict[str, Any]) -> None:
+        for name in set(vars(self)) - set(kept) - _OF_THE_BASE:
+            delattr(self, name)
+        vars(self).update(kept)
 
     @abstractmethod
     def _snapshot(self) -> Snapshot:

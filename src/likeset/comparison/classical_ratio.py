@@ -11,6 +11,7 @@ from likeset.embedded import Embedded
 from likeset.families.base import Family
 from likeset.predictors.ftrl import FTRL
 from likeset.spaces.base import Space
+from likeset.undo import Undo
 
 
 class ClassicalRatio(Comparison):
@@ -43,6 +44,10 @@ class ClassicalRatio(Comparison):
         """Every family with exact extrema."""
         check_model(family, space, alpha)
         return cls(space, alpha, family) if family.convex else None
+
+    def _remember(self, undo: Undo, phi: Embedded) -> None:
+        undo.keep(self)
+        self._forecaster.remember(undo, phi)
 
     def _observe(self, phi: Embedded, y: Array) -> None:
         self._loss -= float(self._forecaster.forecast(phi).log_density(y))  # made before y is observed

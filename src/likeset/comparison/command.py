@@ -21,6 +21,7 @@ from likeset.extras import require
 from likeset.families import Bernoulli, Gaussian, Laplace, Poisson, Weibull
 from likeset.families.base import Family
 from likeset.messages import say
+from likeset.persistence.atomic_file import write_picture
 from likeset.spaces import RKHS, Linear
 from likeset.spaces.base import Space
 
@@ -164,6 +165,6 @@ def compare_command(
     figure, axes = plt.subplots(figsize=(8.4, 5.0))
     figure.subplots_adjust(left=0.09, right=0.73, top=0.93, bottom=0.11)
     plot_widths(result, axes, title=f"{law!r}, {problem.space!r}, {repeats} runs")
-    figure.savefig(out / "compare.png", dpi=150)
+    write_picture(out / "compare.png", figure, dpi=150)
     plt.close(figure)
     say(console, f"Numbers: {out / 'compare.csv'}\nPicture: {out / 'compare.png'}")

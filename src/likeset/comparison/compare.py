@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from likeset.comparison.base import check_model
 from likeset.comparison.likelihood import height
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Family
+from likeset.persistence.atomic_file import write_table
 from likeset.predictors.ftrl import FTRL
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet
@@ -95,27 +95,24 @@ class Comparisons:
     def write_csv(self, path: str | Path) -> None:
         """One line per set, checkpoint and query, averaged over runs, with the set's summary beside it."""
         with writing(file_path("path", path)) as target:
-            self._write(target)
+            write_table(target, self._lines())
 
-    def _write(self, path: Path) -> None:
-        with open(path, "w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(
-                ["set", "provable", "anytime", "observations", "x", "width", "radius_nats", "always_covered",
-                 "covered_at_end", "ms_per_step"]
-            )  # fmt: skip
-            for i, row in enumerate(self.rows()):
-                for c, n in enumerate(self.checkpoints):
-                    radius = self.radii[i, :, c]
-                    shown = "" if np.isnan(radius).all() else f"{np.nanmean(radius):.6g}"
-                    for q, x in enumerate(self.queries):
-                        width = self.widths[i, :, c, q]
-                        mean = float(np.mean(width[~np.isnan(width)])) if not np.isnan(width).all() else np.nan
-                        writer.writerow(
-                            [row.name, row.provable, row.anytime, int(n), " ".join(f"{v:.6g}" for v in x),
-                             f"{mean:.6g}", shown, f"{row.always_covered:.4g}", f"{row.covered_at_end:.4g}",
-                             f"{row.milliseconds:.4g}"]
-                        )  # fmt: skip
+    def _lines(self) -> Iterator[list[Any]]:
+        yield [
+            "set", "provable", "anytime", "observations", "x", "width", "radius_nats", "always_covered",
+            "covered_at_end", "ms_per_step",
+        ]  # fmt: skip
+        for i, row in enumerate(self.rows()):
+            for c, n in enumerate(self.checkpoints):
+                radius = self.radii[i, :, c]
+                shown = "" if np.isnan(radius).all() else f"{np.nanmean(radius):.6g}"
+                for q, x in enumerate(self.queries):
+                    width = self.widths[i, :, c, q]
+                    mean = float(np.mean(width[~np.isnan(width)])) if not np.isnan(width).all() else np.nan
+                    yield [
+                        row.name, row.provable, row.anytime, int(n), " ".join(f"{v:.6g}" for v in x), f"{mean:.6g}",
+                        shown, f"{row.always_covered:.4g}", f"{row.covered_at_end:.4g}", f"{row.milliseconds:.4g}",
+                    ]  # fmt: skip
 
 
 def contenders(family: Family, space: Space, alpha: float) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from likeset.embedded import Embedded
 from likeset.families.base import Family
 from likeset.families.gaussian import Gaussian
 from likeset.spaces.base import Space
+from likeset.undo import Undo
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,10 @@ class LeastSquares:
         self.moment += x * response
         self.energy += response**2
         self.count += 1
+
+    def remember(self, undo: Undo) -> None:
+        """Before ``add``: keep the sums."""
+        undo.keep(self, written=("gram", "moment"))
 
     def ridge(self, scale: float, penalty: float) -> Ridge:
         """Ridge regression with noise variance scale^2 and prior precision ``penalty``."""
@@ -83,6 +88,10 @@ class LeastSquaresSet(Comparison):
         if not isinstance(family, Gaussian) or (cls.needs_bound and not np.isfinite(space.bound)):
             return None
         return cls(space, alpha, family.sigma)
+
+    def _remember(self, undo: Undo, phi: Embedded) -> None:
+        undo.keep(self)
+        self._sums.remember(undo)
 
     def _observe(self, phi: Embedded, y: Array) -> None:
         self._sums.add(phi.coordinates, float(y))

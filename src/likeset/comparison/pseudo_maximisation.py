@@ -32,7 +32,7 @@ class SubExponentialConstants:
 
     def __post_init__(self) -> None:
         for name in ("penalty", "k", "nu", "ball"):
-            positive(name, getattr(self, name))
+            object.__setattr__(self, name, positive(name, getattr(self, name)))  # frozen, and floats from here on
         if self.k >= 1:
             raise InvalidArgumentError("k", self.k, "is not between 0 and 1", "use choose_constants")
 

@@ -12,6 +12,7 @@ from likeset.embedded import Embedded
 from likeset.families.base import Family
 from likeset.predictors.mixture import Mixture
 from likeset.spaces.base import Space
+from likeset.undo import Undo
 
 
 class SequentialMixing(Comparison):
@@ -49,6 +50,10 @@ class SequentialMixing(Comparison):
         """Every family with exact extrema."""
         check_model(family, space, alpha)
         return cls(space, alpha, family) if family.convex else None
+
+    def _remember(self, undo: Undo, phi: Embedded) -> None:
+        undo.keep(self)
+        self._forecaster.remember(undo, phi)
 
     def _observe(self, phi: Embedded, y: Array) -> None:
         self._loss -= float(self._forecaster.forecast(phi).log_density(y))  # made before y is observed

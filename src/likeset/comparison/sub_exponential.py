@@ -18,6 +18,7 @@ from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Family
 from likeset.spaces.base import Space
+from likeset.undo import Undo
 
 
 class SubExponential(Comparison):
@@ -96,6 +97,10 @@ class SubExponential(Comparison):
     def _refuse(self, X: Array, Y: Array) -> None:
         refuse_censored(Y)
         refuse_long(self.space, X, self.longest)
+
+    def _remember(self, undo: Undo, phi: Embedded) -> None:
+        undo.keep(self)
+        self._sums.remember(undo)
 
     def _observe(self, phi: Embedded, y: Array) -> None:
         self._sums.add(phi.coordinates, self._response.of(y))

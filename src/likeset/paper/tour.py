@@ -10,6 +10,7 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.families import Family, Gaussian, Laplace, Poisson
+from likeset.persistence.atomic_file import write_picture
 from likeset.sequence import ConfidenceSequence
 from likeset.spaces import RKHS, Linear
 
@@ -70,7 +71,7 @@ def draw(steps: list[Step], theta: Array, alpha: float, path: Path) -> None:
         axis.set_ylabel(f"theta[{i}]")
     axes[0].legend(frameon=False, fontsize=8, loc="lower right")
     figure.suptitle("Poisson counts, covariates chosen adaptively", fontsize=11)
-    figure.savefig(path, dpi=150)
+    write_picture(path, figure, dpi=150)
     plt.close(figure)
 
 
@@ -92,7 +93,7 @@ def draw_sets(seed: int, path: Path) -> None:
             sequence.update(X, family.sample(X @ truth, rng))
             snapshots.append(sequence.set)
         plot_sets(snapshots, truth=truth, axes=axis).set_title(f"{name} noise", fontsize=10)
-    figure.savefig(path, dpi=150)
+    write_picture(path, figure, dpi=150)
     plt.close(figure)
 
 
@@ -123,5 +124,5 @@ def draw_band(seed: int, path: Path, rounds: int = 60) -> None:
     axis.plot(domain, edges, color="0.35", linewidth=1.0, linestyle=(0, (4, 2)), label=labels)
     plot_band(snapshot, domain, data=data, truth=truth, next_query=query, label="window mixture", axes=axis)
     axis.set_title(f"Gaussian noise, squared-exponential kernel, {rounds} optimistic queries", fontsize=10)
-    figure.savefig(path, dpi=150)
+    write_picture(path, figure, dpi=150)
     plt.close(figure)

@@ -8,15 +8,17 @@ save to the same target removes it once it is an hour old and no living process 
 from __future__ import annotations
 
 import contextlib
+import csv
 import errno
 import hashlib
+import io
 import os
 import secrets
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 try:
     import fcntl
@@ -54,6 +56,32 @@ def replace_file(path: Path, write: Callable[[BinaryIO], None]) -> None:
             temporary.unlink()
         raise
     _synchronise_folder(target.parent)
+
+
+def write_file(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """The same, except that what is no file, such as a pipe or a terminal, is simply written to; raises OSError."""
+    if path.exists() and not path.is_file():
+        with open(path, "wb") as stream:
+            write(stream)
+    else:
+        replace_file(path, write)
+
+
+def write_table(path: Path, lines: Iterable[Iterable[Any]]) -> None:
+    """Write lines as CSV."""
+
+    def write(stream: BinaryIO) -> None:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+        csv.writer(text).writerows(lines)
+        text.detach()
+
+    write_file(path, write)
+
+
+def write_picture(path: Path, figure: Any, **options: Any) -> None:
+    """Write a figure of matplotlib in the format that the ending of the path says, PNG if there is none."""
+    ending = path.suffix[1:] or "png"
+    write_file(path, lambda stream: figure.savefig(stream, format=ending, **options))
 
 
 def _followed(path: Path) -> Path:

@@ -207,7 +207,8 @@ def _restored(piece: Any, state: dict[str, Array], data: MergedData, built_in: b
             return False
         raise PieceError(
             f"{type(piece).__name__} could not restore its state from the file ({type(error).__name__}: {error}); "
-            "leave `restore` out to have it observe the recorded data instead."
+            "the file is damaged or of another version of the class; leave `restore` out to have it observe the "
+            "recorded data instead."
         ) from error
 
 

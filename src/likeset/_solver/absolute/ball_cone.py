@@ -6,30 +6,46 @@ vector v and a dual vector y is the symmetric W with W y = W^{-1} v,
     W = eta [ w_0, w_1' ; w_1, I + w_1 w_1' / (1 + w_0) ],      w_0^2 - |w_1|^2 = 1,
 
 where w lies halfway between v and the mirrored y (both divided by their cone norms sqrt(v_0^2 - |v_1|^2)),
-and eta^2 is the ratio of those norms.
+and eta^2 is the ratio of those norms. In the Newton system the ball adds (I + 2 w_1 w_1') / eta^2.
+
+What the system keeps of the ball is in ``cones`` (5, d + 1, lanes):
+
+    POINT            w
+    SCALED           W y = W^{-1} v
+    GOAL             the scaled product (W^{-1} v) o (W y) to be reached
+    FIRST, SECOND    scratch
+
+and ``eta`` (2, lanes), eta and 1 / eta.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from likeset._solver.linalg.dense import inner
+from likeset._solver.linalg.matrix import SUMS
 from likeset._typing import Array
+from likeset.compiling import inner
 
 SMALLEST = 1e-290  # keeps cone norms positive when rounding puts a vector on the boundary
 
 
-@inner
+POINT, SCALED, GOAL, FIRST, SECOND = 0, 1, 2, 3, 4
+PLAIN, INVERSE = 0, 1
+
+
+@inner(fastmath=SUMS)
 def tail_product(p: Array, q: Array) -> Array:
     """p_1'q_1 in every lane."""
-    out = np.zeros(p.shape[1])
+    out = np.empty(p.shape[1])
+    for m in range(out.size):
+        out[m] = 0.0
     for j in range(1, p.shape[0]):
         for m in range(out.size):
             out[m] += p[j, m] * q[j, m]
     return out
 
 
-@inner
+@inner(fastmath=SUMS)
 def cone_square(v: Array) -> Array:
     """The squared cone norm v_0^2 - |v_1|^2, as a product to lose less near the boundary; at least SMALLEST."""
     out = tail_product(v, v)
@@ -39,39 +55,17 @@ def cone_square(v: Array) -> Array:
     return out
 
 
-@inner
-def boundary_rate(v: Array, step: Array) -> Array:
-    """1 / alpha for the largest alpha with v + alpha step in the cone: from the first root of a quadratic."""
+@inner(fastmath=SUMS)
+def boundary_rate(v: Array, step: Array, out: Array) -> None:
+    """Write 1 / alpha for the largest alpha with v + alpha step in the cone: from the first root of a quadratic."""
     constant, linear, quadratic = cone_square(v), tail_product(v, step), tail_product(step, step)
     for m in range(constant.size):
         b = v[0, m] * step[0, m] - linear[m]
         discriminant = b * b - (step[0, m] ** 2 - quadratic[m]) * constant[m]
-        constant[m] = (np.sqrt(max(discriminant, 0.0)) - b) / constant[m] if discriminant >= 0.0 else 0.0
-    return constant
+        out[m] = (np.sqrt(max(discriminant, 0.0)) - b) / constant[m] if discriminant >= 0.0 else 0.0
 
 
-@inner
-def scaling_point(v: Array, y: Array, w: Array, eta: Array) -> None:
-    """Fill w with the unit scaling point of primal v and dual y, and eta."""
-    v_square, y_square = cone_square(v), cone_square(y)
-    for m in range(eta.size):
-        eta[m] = (v_square[m] / y_square[m]) ** 0.25
-        v_square[m] = 1.0 / np.sqrt(v_square[m])
-        y_square[m] = 1.0 / np.sqrt(y_square[m])
-    for m in range(eta.size):
-        w[0, m] = v[0, m] * v_square[m] + y[0, m] * y_square[m]
-    for j in range(1, v.shape[0]):
-        for m in range(eta.size):
-            w[j, m] = v[j, m] * v_square[m] - y[j, m] * y_square[m]
-    w_square = cone_square(w)
-    for m in range(eta.size):
-        w_square[m] = 1.0 / np.sqrt(w_square[m])
-    for j in range(v.shape[0]):
-        for m in range(eta.size):
-            w[j, m] *= w_square[m]
-
-
-@inner
+@inner(fastmath=SUMS)
 def scale(w: Array, eta: Array, sign: float, v: Array, out: Array) -> None:
     """Set out = W v for sign = 1; for sign = -1 and 1 / eta in place of eta, out = W^{-1} v. out may be v."""
     shift = tail_product(w, v)
@@ -84,25 +78,88 @@ def scale(w: Array, eta: Array, sign: float, v: Array, out: Array) -> None:
             out[j, m] = eta[m] * v[j, m] + shift[m] * w[j, m]
 
 
-@inner
-def cone_divide(scaled: Array, v: Array) -> None:
-    """Overwrite v by the x with  scaled o x = v."""
-    head, square = tail_product(scaled, v), cone_square(scaled)
-    for m in range(head.size):
-        head[m] = (scaled[0, m] * v[0, m] - head[m]) / square[m]
-        v[0, m] = head[m]
-        square[m] = 1.0 / scaled[0, m]
+@inner(fastmath=SUMS)
+def scale_ball(cone: Array, cones: Array, eta_and_inverse: Array) -> None:
+    """The scaling of primal v and dual y (``cone``): w, eta and W y."""
+    v, y, w, eta = cone[0], cone[1], cones[POINT], eta_and_inverse[PLAIN]
+    v_square, y_square = cone_square(v), cone_square(y)
+    for m in range(eta.size):
+        eta[m] = (v_square[m] / y_square[m]) ** 0.25
+        eta_and_inverse[INVERSE, m] = 1.0 / eta[m]
+        v_square[m] = 1.0 / np.sqrt(v_square[m])
+        y_square[m] = 1.0 / np.sqrt(y_square[m])
+        w[0, m] = v[0, m] * v_square[m] + y[0, m] * y_square[m]
     for j in range(1, v.shape[0]):
-        for m in range(head.size):
-            v[j, m] = (v[j, m] - head[m] * scaled[j, m]) * square[m]
+        for m in range(eta.size):
+            w[j, m] = v[j, m] * v_square[m] - y[j, m] * y_square[m]
+    w_square = cone_square(w)
+    for m in range(eta.size):
+        w_square[m] = 1.0 / np.sqrt(w_square[m])
+    for j in range(v.shape[0]):
+        for m in range(eta.size):
+            w[j, m] *= w_square[m]
+    scale(w, eta, 1.0, y, cones[SCALED])
 
 
-@inner
-def jordan_product(p: Array, q: Array) -> None:
-    """Overwrite p by  p o q = (p'q, p_0 q_1 + q_0 p_1)."""
+@inner(fastmath=SUMS)
+def ball_products(share: float, step: Array, cones: Array, eta: Array) -> None:
+    """Write the product of share W y + W^{-1} dv and share W y + W dy, for steps (dv, dy), to FIRST.
+
+    p o q = (p'q, p_0 q_1 + q_0 p_1).
+    """
+    p, q = cones[FIRST], cones[SECOND]
+    scale(cones[POINT], eta[INVERSE], -1.0, step[0], p)
+    scale(cones[POINT], eta[PLAIN], 1.0, step[1], q)
+    for j in range(p.shape[0]):
+        for m in range(p.shape[1]):
+            p[j, m] += share * cones[SCALED, j, m]
+            q[j, m] += share * cones[SCALED, j, m]
     total = tail_product(p, q)
     for j in range(1, p.shape[0]):
         for m in range(total.size):
             p[j, m] = p[0, m] * q[j, m] + q[0, m] * p[j, m]
     for m in range(total.size):
         p[0, m] = p[0, m] * q[0, m] + total[m]
+
+
+@inner(fastmath=SUMS)
+def push_ball(y: Array, cones: Array, eta: Array, force: Array) -> None:
+    """Add what the ball's goal pushes delta by to ``force`` (d, lanes); FIRST is kept for :func:`move_ball`.
+
+    The aim is the x with (W y) o x = goal.
+    """
+    scaled, x = cones[SCALED], cones[FIRST]
+    for j in range(x.shape[0]):
+        for m in range(x.shape[1]):
+            x[j, m] = cones[GOAL, j, m]
+    head, square = tail_product(scaled, x), cone_square(scaled)
+    for m in range(head.size):
+        head[m] = (scaled[0, m] * x[0, m] - head[m]) / square[m]
+        x[0, m] = head[m]
+        square[m] = 1.0 / scaled[0, m]
+    for j in range(1, x.shape[0]):
+        for m in range(head.size):
+            x[j, m] = (x[j, m] - head[m] * scaled[j, m]) * square[m]
+    scale(cones[POINT], eta[INVERSE], -1.0, x, cones[SECOND])
+    for j in range(force.shape[0]):
+        for m in range(head.size):
+            force[j, m] += cones[SECOND, 1 + j, m] - y[1 + j, m]
+
+
+@inner(fastmath=SUMS)
+def move_ball(y: Array, cones: Array, eta: Array, delta: Array, step: Array) -> None:
+    """The ball's part of the Newton step, given that of delta; y is the multiplier now."""
+    step_v, step_y = step[0], step[1]
+    for m in range(delta.shape[1]):
+        step_v[0, m] = 0.0
+    for j in range(delta.shape[0]):
+        for m in range(delta.shape[1]):
+            step_v[1 + j, m] = delta[j, m]
+    scale(cones[POINT], eta[INVERSE], -1.0, step_v, cones[SECOND])
+    for j in range(step_v.shape[0]):
+        for m in range(delta.shape[1]):
+            cones[FIRST, j, m] -= cones[SECOND, j, m]
+    scale(cones[POINT], eta[INVERSE], -1.0, cones[FIRST], step_y)
+    for j in range(step_v.shape[0]):
+        for m in range(delta.shape[1]):
+            step_y[j, m] -= y[j, m]

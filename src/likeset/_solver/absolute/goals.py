@@ -16,79 +16,77 @@ from __future__ import annotations
 
 import numpy as np
 
-from likeset._solver.absolute.ball_cone import jordan_product, scale, tail_product
-from likeset._solver.absolute.primal_dual import Iterate, Problem, Workspace
-from likeset._solver.linalg.dense import inner
+from likeset._solver.absolute.ball_cone import FIRST, GOAL, ball_products, tail_product
+from likeset._solver.absolute.iterate import DUAL, PRIMAL, Iterate
+from likeset._solver.absolute.points import GOALS
+from likeset._solver.absolute.primal_dual import LEVEL_GOAL, Problem, Workspace
+from likeset._solver.linalg.matrix import SUMS
 from likeset._typing import Array
+from likeset.compiling import inner
 
 LOWEST, HIGHEST = 0.1, 10.0  # products between these multiples of mu count as central
 
 
-@inner
-def aim_at_zero(work: Workspace) -> None:
-    """Goals of the predictor."""
-    work.goals[:] = 0.0
-    work.cone_goal[:] = 0.0
-    work.scalars[4] = 0.0
-
-
-@inner
-def aim_with_curvature(problem: Problem, work: Workspace, step: Iterate, target: Array) -> None:
-    """Goals of the corrector: target (one number per lane) minus the products of the predictor, held in ``step``."""
-    goals, parts, duals, cone = work.goals, step.parts, step.duals, work.cone_goal
-    for m in range(target.size):
-        for i in range(goals.shape[1]):
-            goals[m, i] = target[m] - parts[m, i] * duals[m, i]
-    if problem.level_is_free:
-        for m in range(target.size):
-            work.scalars[4, m] = target[m] - step.level[0, m] * step.level[1, m]
-    if problem.radius < np.inf:
-        scale(work.cone_point, work.scalars[3], -1.0, step.ball, work.cone_a)
-        scale(work.cone_point, work.scalars[2], 1.0, step.dual_ball, work.cone_b)
-        jordan_product(work.cone_a, work.cone_b)
-        for j in range(cone.shape[0]):
-            for m in range(target.size):
-                cone[j, m] = -work.cone_a[j, m]
-        for m in range(target.size):
-            cone[0, m] += target[m]
-
-
-@inner
+@inner(fastmath=SUMS)
 def shift(product: float, mu: float) -> float:
     """What brings a product into [LOWEST mu, HIGHEST mu]; downwards by HIGHEST mu at most."""
     return max(LOWEST * mu - product, 0.0) + max(min(HIGHEST * mu - product, 0.0), -HIGHEST * mu)
 
 
-@inner
-def aim_at_centre(problem: Problem, at: Iterate, work: Workspace, step: Iterate, target: Array) -> None:
-    """Shift the corrector's goals by what its full step, held in ``step``, leaves to be desired."""
-    goals, parts, duals, cone = work.goals, at.parts, at.duals, work.cone_goal
-    step_parts, step_duals = step.parts, step.duals
+@inner(fastmath=SUMS)
+def set_goals(problem: Problem, at: Iterate, work: Workspace, step: Iterate, target: Array, stage: int) -> None:
+    """The goals of one stage (0, 1, 2 for the three above); ``step`` holds the step of the stage before.
+
+    The target mu is one number per lane, 0 in the first stage, where the step is not looked at.
+    """
+    cone = work.cones[GOAL]
     for m in range(target.size):
-        mu = target[m]
-        for i in range(goals.shape[1]):
-            goals[m, i] += shift((parts[m, i] + step_parts[m, i]) * (duals[m, i] + step_duals[m, i]), mu)
-    if problem.level_is_free:
-        for m in range(target.size):
-            product = (at.level[0, m] + step.level[0, m]) * (at.level[1, m] + step.level[1, m])
-            work.scalars[4, m] += shift(product, target[m])
-    if problem.radius < np.inf:
-        v, other = work.cone_a, work.cone_b
-        scale(work.cone_point, work.scalars[3], -1.0, step.ball, v)
-        scale(work.cone_point, work.scalars[2], 1.0, step.dual_ball, other)
+        mu, goals = target[m], work.pairs[GOALS, m]
+        primal, dual, d_primal, d_dual = (
+            at.parts[PRIMAL, m],
+            at.parts[DUAL, m],
+            step.parts[PRIMAL, m],
+            step.parts[DUAL, m],
+        )
+        if stage == 0:
+            for i in range(goals.size):
+                goals[i] = 0.0
+        elif stage == 1:
+            for i in range(goals.size):
+                goals[i] = mu - d_primal[i] * d_dual[i]
+        else:
+            for i in range(goals.size):
+                goals[i] += shift((primal[i] + d_primal[i]) * (dual[i] + d_dual[i]), mu)
+        if stage == 0 or not problem.level_is_free:
+            work.level[LEVEL_GOAL, m] = 0.0
+        elif stage == 1:
+            work.level[LEVEL_GOAL, m] = mu - step.levels[PRIMAL, m, 0] * step.levels[DUAL, m, 0]
+        else:
+            work.level[LEVEL_GOAL, m] += shift(
+                (at.levels[PRIMAL, m, 0] + step.levels[PRIMAL, m, 0])
+                * (at.levels[DUAL, m, 0] + step.levels[DUAL, m, 0]),
+                mu,
+            )
+    if stage == 0:
         for j in range(cone.shape[0]):
             for m in range(target.size):
-                v[j, m] += work.cone_dual[j, m]
-        for j in range(cone.shape[0]):
+                cone[j, m] = 0.0
+    elif problem.radius < np.inf:
+        v = work.cones[FIRST]
+        ball_products(stage - 1.0, step.cone, work.cones, work.eta)
+        if stage == 1:
+            for j in range(cone.shape[0]):
+                for m in range(target.size):
+                    cone[j, m] = -v[j, m]
             for m in range(target.size):
-                other[j, m] += work.cone_dual[j, m]
-        jordan_product(v, other)
-        size = tail_product(v, v)
-        for m in range(target.size):
-            size[m] = np.sqrt(size[m])
-            low, high = shift(v[0, m] - size[m], target[m]), shift(v[0, m] + size[m], target[m])
-            cone[0, m] += 0.5 * (high + low)
-            size[m] = 0.5 * (high - low) / size[m] if size[m] > 0.0 else 0.0
-        for j in range(1, cone.shape[0]):
+                cone[0, m] += target[m]
+        else:
+            size = tail_product(v, v)
             for m in range(target.size):
-                cone[j, m] += size[m] * v[j, m]
+                size[m] = np.sqrt(size[m])
+                low, high = shift(v[0, m] - size[m], target[m]), shift(v[0, m] + size[m], target[m])
+                cone[0, m] += 0.5 * (high + low)
+                size[m] = 0.5 * (high - low) / size[m] if size[m] > 0.0 else 0.0
+            for j in range(1, cone.shape[0]):
+                for m in range(target.size):
+                    cone[j, m] += size[m] * v[j, m]

@@ -16,10 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from likeset._solver.absolute.predictor_corrector import advance, gaps
-from likeset._solver.absolute.primal_dual import Iterate, Problem, new_iterate, new_workspace
-from likeset._solver.linalg.dense import compiled, dot, inner
+from likeset._solver.absolute.iterate import DUAL, PRIMAL, Iterate, gap_after, new_iterate, set_ball
+from likeset._solver.absolute.points import split_residual
+from likeset._solver.absolute.predictor_corrector import advance
+from likeset._solver.absolute.primal_dual import Problem, new_workspace
+from likeset._solver.linalg.matrix import SUMS, dot
 from likeset._typing import EPS, Array
+from likeset.compiling import inner, kernel
 
 MAX_ITERATIONS = 60
 LANES = 32  # directions solved side by side, at most
@@ -51,104 +54,107 @@ class Found(NamedTuple):
     u: Array
 
 
-@inner
-def residuals(problem: Problem, delta: Array) -> Array:
-    """p_i - x_i'delta for all points."""
-    z = problem.X @ delta
-    return problem.offsets - z[problem.owner]
+@inner(fastmath=SUMS)
+def residuals(problem: Problem, delta: Array, m: int, out: Array) -> None:
+    """Write p_i - x_i'delta[:, m] for all points."""
+    for k in range(problem.starts.size - 1):
+        z = 0.0
+        for j in range(delta.shape[0]):
+            z += problem.X[k, j] * delta[j, m]
+        for i in range(problem.starts[k], problem.starts[k + 1]):
+            out[i] = problem.offsets[i] - z
 
 
-@inner
-def excess(problem: Problem, delta: Array) -> float:
-    """G(delta) - allowance."""
-    total = dot(problem.weights, np.abs(residuals(problem, delta)))
-    return total + dot(problem.slope, delta) - problem.allowance
-
-
-@inner
-def start_lane(problem: Problem, at: Iterate, m: int, lam: float, mu: float) -> None:
+@inner(fastmath=SUMS)
+def start_lane(problem: Problem, at: Iterate, m: int, lam: float, mu: float, slack: float, residual: Array) -> None:
     """Set a lane to products equal to mu at its delta, with a given lam. Level and stationarity may fail.
 
-    r t = mu (r + t) / (2 lam w) with r - t = p - z gives  r + t = mu / (lam w) + sqrt((mu / (lam w))^2 + (p - z)^2).
+    A delta outside the set (G - allowance > slack) is a guess that failed: zero takes its place.
     """
-    n = problem.weights.size
-    delta = at.delta[:, m].copy()
-    residual = residuals(problem, delta)
+    d, n = at.delta.shape[0], problem.weights.size
+    for attempt in range(2):
+        residuals(problem, at.delta, m, residual)
+        excess = -problem.allowance
+        for i in range(n):
+            excess += problem.weights[i] * abs(residual[i])
+        for j in range(d):
+            excess += problem.slope[j] * at.delta[j, m]
+        if attempt == 1 or not (problem.level_is_free and excess > slack):
+            break
+        for j in range(d):
+            at.delta[j, m] = 0.0
     for i in range(n):
-        share = mu / (lam * problem.weights[i])
-        total = share + np.sqrt(share * share + residual[i] * residual[i])
-        # The smaller part from the product, not from a difference of nearly equal numbers.
-        large = 0.5 * (total + abs(residual[i]))
-        small = 0.5 * share * total / large
-        at.parts[m, i], at.parts[m, n + i] = (large, small) if residual[i] > 0.0 else (small, large)
-    for i in range(2 * n):
-        at.duals[m, i] = mu / at.parts[m, i]
-    at.level[0, m], at.level[1, m] = lam, mu / lam
+        split_residual(at.parts, m, i, residual[i], mu / (lam * problem.weights[i]), mu)
+    if problem.level_is_free:
+        at.levels[DUAL, m, 0], at.levels[PRIMAL, m, 0] = lam, mu / lam
     if problem.radius < np.inf:
-        theta = problem.centre + delta
-        factor = mu / max(problem.radius**2 - dot(theta, theta), EPS * problem.radius**2)
-        at.ball[0, m], at.dual_ball[0, m] = problem.radius, factor * problem.radius
-        for j in range(theta.size):
-            at.ball[1 + j, m], at.dual_ball[1 + j, m] = theta[j], -factor * theta[j]
+        set_ball(at, m, problem.centre, problem.radius, mu)
 
 
-@inner
-def multipliers(problem: Problem, at: Iterate, m: int) -> Array:
-    """The u_i of a lane, from the pairs lam w_i - u_i and lam w_i + u_i."""
+@inner(fastmath=SUMS)
+def pull_of(problem: Problem, dual: Array, out: Array) -> None:
+    """Write sum_i u_i x_i, u from its multipliers."""
     n = problem.weights.size
-    u = np.empty(n)
-    for i in range(n):
-        u[i] = 0.5 * (at.duals[m, n + i] - at.duals[m, i])
-    return u
+    for j in range(out.size):
+        out[j] = 0.0
+    for k in range(problem.starts.size - 1):
+        total = 0.0
+        for i in range(problem.starts[k], problem.starts[k + 1]):
+            total += 0.5 * (dual[n + i] - dual[i])
+        for j in range(out.size):
+            out[j] += total * problem.X[k, j]
 
 
-@inner
-def pull_of(problem: Problem, u: Array) -> Array:
-    """sum_i u_i x_i."""
-    sums = np.zeros(problem.X.shape[0])
-    for i in range(u.size):
-        sums[problem.owner[i]] += u[i]
-    return problem.Xt @ sums
-
-
-@inner
-def outer_bound(problem: Problem, a: Array, at: Iterate, m: int, slack: float, reach: float) -> float:
+@inner(fastmath=SUMS)
+def outer_bound(problem: Problem, a: Array, at: Iterate, m: int, slack: float, reach: float, mismatch: Array) -> float:
     """The certificate: a bound of a'delta over C from any positive multipliers, those of lane m.
 
     slack   level - F(centre), rounded up
     reach   sum_i w_i |x_i|, which measures the rounding error of the mismatch
     """
-    n = problem.weights.size
-    lam = at.level[0, m]
+    n, dual = problem.weights.size, at.parts[DUAL, m]
+    lam = at.levels[DUAL, m, 0]
     for i in range(n):  # rounding may leave |u_i| above lam w_i by a hair
-        lam = max(lam, 0.5 * (at.duals[m, i] + at.duals[m, n + i]) / problem.weights[i])
-    mismatch = a - lam * problem.slope + pull_of(problem, multipliers(problem, at, m))
+        lam = max(lam, 0.5 * (dual[i] + dual[n + i]) / problem.weights[i])
+    pull_of(problem, dual, mismatch)
+    for j in range(a.size):
+        mismatch[j] += a[j] - lam * problem.slope[j]
     size = np.sqrt(dot(mismatch, mismatch)) + 4.0 * EPS * (np.sqrt(dot(a, a)) + lam * reach)
-    bound: float = lam * slack + problem.radius * size - dot(mismatch, problem.centre)
+    bound = lam * slack + problem.radius * size - dot(mismatch, problem.centre)
     for i in range(n):
         p = problem.offsets[i]
-        spare = lam * problem.weights[i] - 0.5 * (at.duals[m, i] + at.duals[m, n + i])
-        bound += p * (at.duals[m, i] + spare) if p > 0.0 else -p * (at.duals[m, n + i] + spare)
+        spare = lam * problem.weights[i] - 0.5 * (dual[i] + dual[n + i])
+        bound += p * (dual[i] + spare) if p > 0.0 else -p * (dual[n + i] + spare)
     return bound
 
 
-@inner
-def judge_minimum(problem: Problem, at: Iterate, stop: Stop, found: Found) -> bool:
+@inner(fastmath=SUMS)
+def judge_minimum(problem: Problem, at: Iterate, m: int, stop: Stop, found: Found, residual: Array, v: Array) -> bool:
     """Whether the minimum of F + ridge |theta|^2 is found; centre and slope of the problem are 0. The bound:
 
     F(theta) + ridge |theta|^2 >= u'y - max over the ball of  v'theta - ridge |theta|^2,   v = sum_i u_i x_i.
     """
-    point = at.delta[:, 0].copy()
-    value = dot(problem.weights, np.abs(residuals(problem, point))) + problem.ridge * dot(point, point)
+    d, n, ridge, dual = at.delta.shape[0], problem.weights.size, problem.ridge, at.parts[DUAL, m]
+    residuals(problem, at.delta, m, residual)
+    value = 0.0
+    for i in range(n):
+        value += problem.weights[i] * abs(residual[i])
+    for j in range(d):
+        value += ridge * at.delta[j, m] ** 2
     if value < found.values[0]:
-        found.steps[0], found.values[0] = point, value
-    u = multipliers(problem, at, 0)
-    v = pull_of(problem, u)
+        found.values[0] = value
+        for j in range(d):
+            found.steps[0, j] = at.delta[j, m]
+    pull_of(problem, dual, v)
     size = np.sqrt(dot(v, v))
-    reach = min(problem.radius, 0.5 * size / problem.ridge)  # |theta| at the maximum above
-    bound = dot(u, problem.offsets) - reach * (size - problem.ridge * reach)
+    reach = min(problem.radius, 0.5 * size / ridge)  # |theta| at the maximum above
+    bound = -reach * (size - ridge * reach)
+    for i in range(n):
+        bound += 0.5 * (dual[n + i] - dual[i]) * problem.offsets[i]
     if bound > found.bounds[0]:
-        found.u[:], found.bounds[0] = u, bound
+        found.bounds[0] = bound
+        for i in range(n):
+            found.u[i] = 0.5 * (dual[n + i] - dual[i])
     enough = max(stop.tolerance * found.values[0], stop.rounding)
     if stop.level > -np.inf:
         enough = max(enough, 0.01 * (stop.level - found.values[0]))
@@ -157,7 +163,7 @@ def judge_minimum(problem: Problem, at: Iterate, stop: Stop, found: Found) -> bo
     return found.values[0] - found.bounds[0] <= enough
 
 
-@inner
+@inner(fastmath=SUMS)
 def judge_maximum(
     problem: Problem,
     a: Array,
@@ -169,25 +175,29 @@ def judge_maximum(
     stop: Stop,
     found: Found,
     i: int,
+    mismatch: Array,
 ) -> bool:
     """Whether lane m has found the maximum of direction i, or is in its last iteration.
 
     gap      sum of its products
     misfit   what is left of the violation of level and stationarity, relative to the start
     """
-    delta = at.delta[:, m].copy()
-    value = dot(a, delta)
+    value = 0.0
+    for j in range(a.size):
+        value += a[j] * at.delta[j, m]
     if not last and (gap > 0.5 * stop.tolerance * value or misfit > 0.01 * stop.tolerance):
         return False
-    bound, previous = outer_bound(problem, a, at, m, stop.slack, stop.reach), found.bounds[i]
+    bound, previous = outer_bound(problem, a, at, m, stop.slack, stop.reach, mismatch), found.bounds[i]
     if bound < previous:
         found.bounds[i] = bound
-    found.steps[i], found.values[i] = delta, value
+    found.values[i] = value
+    for j in range(a.size):
+        found.steps[i, j] = at.delta[j, m]
     # The mismatch times the radius may exceed the gap: go on as long as that helps.
     return last or bound - value <= stop.tolerance * value or not bound - value < 0.5 * (previous - value)
 
 
-@compiled
+@kernel(fastmath=SUMS)
 def follow(problem: Problem, A: Array, starts: Array, lam: Array, mu: Array, stop: Stop, found: Found) -> int:
     """Follow the path of every row of A (of the minimum, if the level is not free); total number of iterations.
 
@@ -199,25 +209,31 @@ def follow(problem: Problem, A: Array, starts: Array, lam: Array, mu: Array, sto
     most = max(1, min(LANES, POINTS_IN_CACHE // max(n, 1)))
     rounds = max(1, -(-n_paths // most))
     lanes = -(-n_paths // rounds)  # no more than it takes to be done in as many rounds: few stay idle in the last
-    at, step, trial = new_iterate(d, n, lanes), new_iterate(d, n, lanes), new_iterate(d, n, lanes)
+    levels = 1 if problem.level_is_free else 0
+    at, step, trial = (
+        new_iterate(d, n, levels, lanes),
+        new_iterate(d, n, levels, lanes),
+        new_iterate(d, n, levels, lanes),
+    )
     work = new_workspace(problem.Xt, n, lanes)
-    directions = np.zeros((d, lanes))
-    index = np.full(lanes, -1)  # the path each lane works on
-    count = np.zeros(lanes, dtype=np.int64)
-    misfit, no_step = np.zeros(lanes), np.zeros(lanes)
+    directions, residual, mismatch = np.zeros((d, lanes)), np.empty(n), np.empty(d)
+    index, count = np.zeros(lanes, dtype=np.int64), np.zeros(lanes, dtype=np.int64)
+    for m in range(lanes):
+        index[m] = -1  # the path each lane works on
+    misfit, length, gap, no_step = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), np.zeros(lanes)
     upcoming, n_finished, iterations = 0, 0, 0
     while n_finished < n_paths:
         for m in range(lanes):
             if index[m] < 0 and upcoming < n_paths:
-                directions[:, m], at.delta[:, m] = A[upcoming], starts[upcoming]
-                if problem.level_is_free and excess(problem, starts[upcoming]) > stop.slack:
-                    at.delta[:, m] = 0.0  # the start is a mere guess
-                start_lane(problem, at, m, lam[upcoming], mu[upcoming])
+                for j in range(d):
+                    directions[j, m], at.delta[j, m] = A[upcoming, j], starts[upcoming, j]
+                start_lane(problem, at, m, lam[upcoming], mu[upcoming], stop.slack, residual)
                 index[m], count[m], misfit[m] = upcoming, 0, 1.0
                 upcoming += 1
-        length = advance(problem, directions, at, work, step, trial)
+        gap_after(at, at, no_step, gap)
+        advance(problem, directions, at, work, step, trial, gap, length)
+        gap_after(at, at, no_step, gap)
         iterations += 1
-        gap = gaps(problem, at, at, no_step)
         for m in range(lanes):
             i = index[m]
             if i < 0:
@@ -226,9 +242,9 @@ def follow(problem: Problem, A: Array, starts: Array, lam: Array, mu: Array, sto
             misfit[m] *= 1.0 - length[m]
             last = length[m] == 0.0 or count[m] >= MAX_ITERATIONS
             if problem.level_is_free:
-                finished = judge_maximum(problem, A[i], at, m, gap[m], misfit[m], last, stop, found, i)
+                finished = judge_maximum(problem, A[i], at, m, gap[m], misfit[m], last, stop, found, i, mismatch)
             else:
-                finished = judge_minimum(problem, at, stop, found) or last
+                finished = judge_minimum(problem, at, m, stop, found, residual, mismatch) or last
             if finished:
                 index[m] = -1
                 n_finished += 1

@@ -33,15 +33,16 @@ import numpy as np
 from likeset._solver.absolute.interior_point import maximise, minimise
 from likeset._solver.absolute.primal_dual import Problem
 from likeset._solver.absolute.starts import QuadraticModel, interior_centre, quadratic_model
-from likeset._solver.linalg.dense import compiled, dot
+from likeset._solver.linalg.matrix import SUMS, dot
 from likeset._solver.problem import Kernel, LevelSet, PointTerms, Solution
 from likeset._solver.span import Span, reduce_to_span
 from likeset._typing import EPS, Array, IntArray
+from likeset.compiling import kernel
 
 LEAST_SLACK = 1e-13  # relative to the scale of F's summands; thinner sets are solved at this thickness
 
 
-@compiled
+@kernel(fastmath=SUMS)
 def fold(
     X: Array,
     starts: IntArray,
@@ -171,7 +172,7 @@ def _with_zero(X: Array) -> Array:
     return np.column_stack([X, np.zeros(len(X))])
 
 
-@compiled
+@kernel(fastmath=SUMS)
 def sums_of_distances(Z: Array, owner: IntArray, points: Array, weights: Array) -> Array:
     """sum_i w_i |y_i - z_i| for every row of Z, which holds one z per covariate."""
     out = np.zeros(Z.shape[0])

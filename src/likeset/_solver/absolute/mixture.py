@@ -23,12 +23,14 @@ from functools import cached_property
 
 import numpy as np
 
+from likeset._solver.absolute.iterate import PRIMAL, Iterate
 from likeset._solver.absolute.mixture_bounds import phi
-from likeset._solver.absolute.mixture_data import Iterate, Problem
+from likeset._solver.absolute.mixture_data import Problem
 from likeset._solver.absolute.mixture_path import find_centre, maximise
-from likeset._solver.linalg.dense import compiled, dot
+from likeset._solver.linalg.matrix import SUMS, dot
 from likeset._solver.problem import Kernel, PointTerms, Solution, WindowedSet
 from likeset._typing import EPS, Array, IntArray
+from likeset.compiling import kernel
 
 LEAST_SLACK = 1e-13  # relative to the scale of Phi's summands; thinner sets are solved at this thickness
 
@@ -60,10 +62,8 @@ class Prepared(Kernel):
             Xt = np.ascontiguousarray(X.T)
             problem = problem._replace(X=X, Xt=Xt, centre=np.append(problem.centre, 0.0))
         if start is not None:
-            start = start._replace(
-                delta=_with_zero_row(start.delta), ball=_with_zero_row(start.ball),
-                dual_ball=_with_zero_row(start.dual_ball),
-            )  # fmt: skip
+            delta, cone = np.pad(start.delta, ((0, 1), (0, 0))), np.pad(start.cone, ((0, 0), (0, 1), (0, 0)))
+            start = start._replace(delta=delta, cone=cone)
         return replace(self, centre=np.append(self.centre, 0.0), problem=problem, start=start)
 
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
@@ -87,11 +87,7 @@ class Prepared(Kernel):
         return Solution(values, points, np.maximum(upper, values))
 
 
-def _with_zero_row(x: Array) -> Array:
-    return np.vstack([x, np.zeros((1, x.shape[1]))])
-
-
-@compiled
+@kernel(fastmath=SUMS)
 def lowest_points(starts: IntArray, points: Array, weights: Array) -> tuple[Array, Array]:
     """A minimiser of phi_b, a weighted median, and the minimum, for every covariate."""
     medians, lowest = np.zeros(starts.size - 1), np.zeros(starts.size - 1)
@@ -111,7 +107,7 @@ def lowest_points(starts: IntArray, points: Array, weights: Array) -> tuple[Arra
     return medians, lowest
 
 
-@compiled
+@kernel(fastmath=SUMS)
 def fold(X: Array, starts: IntArray, points: Array, weights: Array, ceiling: Array, radius: float) -> IntArray:
     """Indices of the points y_i with phi_b(y_i) <= ceiling_b and |y_i| <= radius |x_b|."""
     kept = np.empty(points.size, dtype=np.int64)
@@ -174,6 +170,7 @@ def prepare(target: WindowedSet) -> Prepared:
     far = np.ones(len(points), dtype=bool)
     far[kept] = False
     kept_owner, kept_weights = owner[kept], np.ascontiguousarray(weights[kept])
+    kept_starts = np.searchsorted(kept_owner, np.arange(K + 1))
     Xt, masks_t = np.ascontiguousarray(X.T), np.ascontiguousarray(masks.T)
     # A far point lies above or below the whole range of z, and this is a point of the range.
     middle = np.clip(medians, -radius * length, radius * length)
@@ -186,8 +183,8 @@ def prepare(target: WindowedSet) -> Prepared:
         constants = target.gains + np.bincount(owner[far], side * weights[far] * offsets[far], minlength=K)
         heights = windows.log_shares + masks @ constants
         return Problem(
-            X, Xt, kept_owner, offsets[kept], kept_weights, slopes, masks, masks_t, first_holder, holders, heights, at,
-            radius, minimising,
+            X, Xt, kept_owner, kept_starts, offsets[kept], kept_weights, slopes, masks, masks_t, first_holder, holders,
+            heights, at, radius, minimising,
         )  # fmt: skip
 
     zero = np.zeros(d)
@@ -195,7 +192,7 @@ def prepare(target: WindowedSet) -> Prepared:
     if not (len(points) and X.any()):
         status = "regular" if phi(whole, zero) <= level + rounding else "empty"
         return Prepared(status, zero, -np.inf, radius, level, level, None, None)
-    start, best, value, bound, _ = find_centre(whole, level, 0.1 * rounding)
+    start, best, value, bound = find_centre(whole, level, 0.1 * rounding)
     if bound > level + rounding:
         return Prepared("empty", best, bound, radius, level, level, None, None)
     outer_level = max(level + rounding, bound + LEAST_SLACK * scale)
@@ -205,6 +202,6 @@ def prepare(target: WindowedSet) -> Prepared:
         centre = best
     problem = around(centre, False)
     start.delta[:] = 0.0
-    start.ball[1:, 0] = centre
-    start.level[0] = outer_level
+    start.cone[PRIMAL, 1:, 0] = centre
+    start.height[0] = outer_level
     return Prepared(status, centre, bound, radius, level, outer_level, problem, start)

@@ -6,70 +6,71 @@ import math
 
 import numpy as np
 
-from likeset._solver.absolute.mixture_data import Iterate, Problem
-from likeset._solver.linalg.dense import compiled, dot
+from likeset._solver.absolute.iterate import DUAL, Iterate
+from likeset._solver.absolute.mixture_data import Problem
+from likeset._solver.linalg.matrix import SUMS, dot
 from likeset._typing import EPS, Array
+from likeset.compiling import inner, kernel
 
 
-@compiled
+@inner(fastmath=SUMS)
 def exponents(problem: Problem, delta: Array) -> Array:
     """m_k."""
-    K = problem.slopes.size
-    z, sums = np.empty(K), np.empty(K)
+    K, W = problem.slopes.size, problem.heights.size
+    sums, m = np.empty(K), np.empty(W)
     for b in range(K):
-        z[b] = dot(problem.X[b], delta)
-        sums[b] = problem.slopes[b] * z[b]
-    for i in range(problem.offsets.size):
-        b = problem.owner[i]
-        sums[b] += problem.weights[i] * abs(problem.offsets[i] - z[b])
-    m = problem.heights.copy()
-    for k in range(m.size):
-        m[k] += dot(problem.masks[k], sums)
+        z = dot(problem.X[b], delta)
+        sums[b] = problem.slopes[b] * z
+        for i in range(problem.starts[b], problem.starts[b + 1]):
+            sums[b] += problem.weights[i] * abs(problem.offsets[i] - z)
+    for k in range(W):
+        m[k] = problem.heights[k] + dot(problem.masks[k], sums)
     return m
 
 
-@compiled
+@kernel(fastmath=SUMS)
 def phi(problem: Problem, delta: Array) -> float:
     """log sum_k exp m_k."""
     m = exponents(problem, delta)
-    top = m.max()
-    total = 0.0
+    top, total = m[0], 0.0
+    for k in range(m.size):
+        top = max(top, m[k])
     for k in range(m.size):
         total += math.exp(m[k] - top)
     return float(top + math.log(total))
 
 
-@compiled
+@inner(fastmath=SUMS)
 def half_space(problem: Problem, at: Iterate, m: int, g: Array) -> float:
     """Write g; return f with  Phi(delta) >= f + g'delta  for every delta, from the multipliers of lane m."""
     n, K, W = problem.weights.size, problem.slopes.size, problem.heights.size
-    lam = 0.0
+    voices, dual = at.levels[DUAL, m], at.parts[DUAL, m]
+    lam, value, pulls = 0.0, 0.0, np.zeros(K)
     for k in range(W):
-        lam += at.voices[m, k]
-    value, pulls, pull = 0.0, np.zeros(K), np.zeros(K)
+        lam += voices[k]
     for k in range(W):
-        share = at.voices[m, k] / lam
+        share = voices[k] / lam
         if share > 0.0:
             value += share * (problem.heights[k] - math.log(share))
             for b in range(K):
                 pulls[b] += share * problem.masks[k, b]
-    for i in range(n):
-        b = problem.owner[i]
-        below, above = at.duals[m, i], at.duals[m, n + i]
-        nu = problem.weights[i] * pulls[b] * max(-1.0, min(1.0, (above - below) / (above + below)))
-        pull[b] -= nu
-        value += nu * problem.offsets[i]
-    g[:] = 0.0
+    for j in range(g.size):
+        g[j] = 0.0
     for b in range(K):
-        pull[b] += pulls[b] * problem.slopes[b]
+        pull = pulls[b] * problem.slopes[b]
+        for i in range(problem.starts[b], problem.starts[b + 1]):
+            below, above = dual[i], dual[n + i]
+            nu = problem.weights[i] * pulls[b] * max(-1.0, min(1.0, (above - below) / (above + below)))
+            pull -= nu
+            value += nu * problem.offsets[i]
         for j in range(g.size):
-            g[j] += pull[b] * problem.X[b, j]
+            g[j] += pull * problem.X[b, j]
     return value
 
 
-@compiled
-def pulled_inside(problem: Problem, delta: Array, level: float, room: float, square_room: float) -> Array:
-    """The last point of the set, but for a sliver, on the way from the centre (room nats below the level) to delta."""
+@inner(fastmath=SUMS)
+def pull_inside(problem: Problem, delta: Array, level: float, room: float, square_room: float) -> None:
+    """Move delta to the last point of the set, but for a sliver, on the way from the centre (room nats below)."""
     inner, square = dot(problem.centre, delta), dot(delta, delta)
     t = 1.0
     if square + 2.0 * inner > square_room:
@@ -77,8 +78,11 @@ def pulled_inside(problem: Problem, delta: Array, level: float, room: float, squ
         t = square_room / (inner + root) if inner > 0.0 else (root - inner) / square
         t *= 1.0 - 2.0 * EPS
     for _ in range(30):
-        excess = phi(problem, t * delta) - level
+        for j in range(delta.size):
+            delta[j] *= t
+        excess = phi(problem, delta) - level
         if not excess > 0.0:
-            return t * delta
-        t *= room / (room + excess * (1.0 + 1e-9) + 4.0 * EPS * room)  # Phi is convex along the way
-    return np.zeros(delta.size)
+            return
+        t = room / (room + excess * (1.0 + 1e-9) + 4.0 * EPS * room)  # Phi is convex along the way
+    for j in range(delta.size):
+        delta[j] = 0.0

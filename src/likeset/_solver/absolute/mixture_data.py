@@ -26,16 +26,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from likeset._solver.linalg.dense import compiled
+from likeset._solver.linalg.lanes import BoolArray
 from likeset._typing import Array, IntArray
+from likeset.compiling import inner
 
 BALL_SHARE = 0.1
+
+
+BORDER, SPREAD, ROWS, LENGTHS, PULLS = 0, 1, 2, 3, 4
+WINDOW_MISFIT, WINDOW_AIMS, ROOTS, DIRECTION, SOLVED, SUM = 0, 1, 2, 3, 4, 5
+GRADIENT, ALONG = 0, 1
+DIVISOR, PUSHED = 0, 1
 
 
 class Problem(NamedTuple):
     """The data of Phi and the ball.
 
-    owner        the row of X that each point belongs to
+    owner        the row of X that each point belongs to, sorted
+    starts       the points of row b are starts[b] to starts[b + 1] - 1
     masks        (W, K): one where covariate b belongs to window k; masks_t its transpose
     holders      windows of covariate b, in order: holders[first_holder[b] : first_holder[b + 1]]
     minimising   True for the minimum problem, False for the support problem
@@ -44,6 +52,7 @@ class Problem(NamedTuple):
     X: Array
     Xt: Array
     owner: IntArray
+    starts: IntArray
     offsets: Array
     weights: Array
     slopes: Array
@@ -57,77 +66,42 @@ class Problem(NamedTuple):
     minimising: bool
 
 
-class Iterate(NamedTuple):
-    """Primal and dual variables of all lanes; the same type holds Newton directions.
-
-    delta             step from the centre, (d, lanes)
-    parts, duals      r, then t, (lanes, 2n), and their multipliers
-    slacks, voices    s and v, (lanes, W)
-    ball, dual_ball   (radius, theta) and its multiplier y, (d + 1, lanes)
-    level             (lanes,)
-    """
-
-    delta: Array
-    parts: Array
-    duals: Array
-    slacks: Array
-    voices: Array
-    ball: Array
-    dual_ball: Array
-    level: Array
-
-
 class Workspace(NamedTuple):
     """What the Newton system keeps between factorisation and solution.
 
-    Per point, (lanes, 2n) or (lanes, n): see :class:`likeset._solver.absolute.primal_dual.Workspace`.
-    Per covariate, (lanes, K): row_stiffness h_b (with W ones behind), border e_b, spread sigma_b, and scratch.
-    Per window, (lanes, W): misfit of s, aims, roots sqrt(v), direction y, solved U'^-1 sqrt(v) R, and scratch.
-    upper, (lanes, W, W + d + 1): the factor U of sqrt(v) E sqrt(v) = U'U, and beside it Z = U'^-1 sqrt(v) B and
-    U'^-1 sqrt(v).
-    Per dimension, (d, lanes): gradient, along B'y; M (d, d, lanes) and the inverse of its pivots.
+    pairs, singles   per point, see :mod:`~likeset._solver.absolute.points`
+    cones, eta       of the ball, see :mod:`~likeset._solver.absolute.ball_cone`
+    row_stiffness    h_b, with W ones behind, (lanes, K + W)
+    rows             per covariate, (5, lanes, K): BORDER e_b, SPREAD sigma_b, and scratch: ROWS, LENGTHS, PULLS w_b
+    windows          per window, (6, lanes, W): WINDOW_MISFIT of s, WINDOW_AIMS, ROOTS sqrt(v), DIRECTION y, SOLVED
+                     U'^-1 sqrt(v) R, and scratch: SUM
+    upper            (lanes, W, W + d + 1): the factor U of sqrt(v) E sqrt(v) = U'U, and beside it Z = U'^-1 sqrt(v) B
+                     and U'^-1 sqrt(v)
+    vectors          (2, d, lanes): GRADIENT, the stationarity residual; ALONG B'y
+    scalars          (2, lanes): DIVISOR of y y', PUSHED y'R
+    M                the Newton matrix, packed, then its Cholesky factor (:mod:`~likeset._solver.linalg.lanes`)
+    joined           X', and beside it Z' of one lane, (d, K + W)
+    scaled, line, lost   scratch
     """
 
-    inverse_parts: Array
-    inverse_duals: Array
-    ratios: Array
-    shares: Array
-    aims: Array
-    stiffness: Array
-    misfit: Array
-    force: Array
+    pairs: Array
+    singles: Array
+    cones: Array
+    eta: Array
     row_stiffness: Array
-    border: Array
-    spread: Array
     rows: Array
-    lengths: Array
-    pulls: Array
-    window_misfit: Array
-    window_aims: Array
-    roots: Array
-    direction: Array
-    solved: Array
-    sums: Array
+    windows: Array
     upper: Array
-    line: Array
+    vectors: Array
+    scalars: Array
+    M: Array
     joined: Array
     scaled: Array
-    gram: Array
-    M: Array
-    inverse: Array
-    gradient: Array
-    along: Array
-    cone_point: Array
-    cone_dual: Array
-    cone_a: Array
-    cone_b: Array
-    divisor: Array
-    eta: Array
-    inverse_eta: Array
-    pushed: Array
+    line: Array
+    lost: BoolArray
 
 
-@compiled
+@inner()
 def ball_weight(problem: Problem) -> float:
     """How many of the others the ball's product is worth on the central path.
 
@@ -136,30 +110,32 @@ def ball_weight(problem: Problem) -> float:
     return max(1.0, BALL_SHARE * (2.0 * problem.weights.size + problem.heights.size))
 
 
-@compiled
-def new_iterate(d: int, n: int, W: int, lanes: int) -> Iterate:
-    """An iterate of zeros for dimension d, n points and W windows."""
-    parts, windows, ball = np.zeros((2, lanes, 2 * n)), np.zeros((2, lanes, W)), np.zeros((2, d + 1, lanes))
-    return Iterate(
-        np.zeros((d, lanes)), parts[0], parts[1], windows[0], windows[1], ball[0], ball[1], np.zeros(lanes)
-    )  # fmt: skip
-
-
-@compiled
+@inner()
 def new_workspace(problem: Problem, lanes: int) -> Workspace:
     """Scratch memory for one problem."""
     K, d = problem.X.shape
     n, W = problem.weights.size, problem.heights.size
-    pairs, points, rows = np.zeros((5, lanes, 2 * n)), np.zeros((3, lanes, n)), np.zeros((5, lanes, K))
-    windows, vectors, cone = np.zeros((6, lanes, W)), np.zeros((3, d, lanes)), np.zeros((4, d + 1, lanes))
-    scalars = np.zeros((4, lanes))
-    joined = np.zeros((d, K + W))
-    joined[:, :K] = problem.Xt
+    joined, row_stiffness = np.zeros((d, K + W)), np.zeros((lanes, K + W))
+    for b in range(K):
+        for j in range(d):
+            joined[j, b] = problem.X[b, j]
+    for m in range(lanes):
+        for k in range(W):
+            row_stiffness[m, K + k] = 1.0
     return Workspace(
-        pairs[0], pairs[1], pairs[2], pairs[3], pairs[4], points[0], points[1], points[2],
-        np.ones((lanes, K + W)), rows[0], rows[1], rows[2], rows[3], rows[4],
-        windows[0], windows[1], windows[2], windows[3], windows[4], windows[5],
-        np.zeros((lanes, W, W + d + 1)), np.zeros(d), joined, np.zeros((d, K + W)),
-        np.zeros((d, d)), np.zeros((d, d, lanes)), vectors[0], vectors[1], vectors[2],
-        cone[0], cone[1], cone[2], cone[3], scalars[0], scalars[1], scalars[2], scalars[3],
-    )  # fmt: skip
+        np.zeros((6, lanes, 2 * n)),
+        np.zeros((3, lanes, n)),
+        np.zeros((5, d + 1, lanes)),
+        np.zeros((2, lanes)),
+        row_stiffness,
+        np.zeros((5, lanes, K)),
+        np.zeros((6, lanes, W)),
+        np.zeros((lanes, W, W + d + 1)),
+        np.zeros((2, d, lanes)),
+        np.zeros((2, lanes)),
+        np.zeros((d * (d + 1) // 2, lanes)),
+        joined,
+        np.zeros((d, K + W)),
+        np.zeros(d),
+        np.zeros(lanes, dtype=np.bool_),
+    )

@@ -8,15 +8,30 @@ directions begin, with one factorisation for the first step of all.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from likeset._solver.absolute.mixture_bounds import exponents, half_space, phi, pulled_inside
-from likeset._solver.absolute.mixture_data import Iterate, Problem, Workspace, ball_weight, new_iterate, new_workspace
-from likeset._solver.absolute.mixture_steps import advance, copy_lane, degree, gap_after, longest_step, move
+from likeset._solver.absolute.iterate import (
+    DUAL,
+    PRIMAL,
+    Iterate,
+    copy_lane,
+    gap_after,
+    longest_step,
+    move,
+    new_iterate,
+    set_ball,
+)
+from likeset._solver.absolute.mixture_bounds import exponents, half_space, phi, pull_inside
+from likeset._solver.absolute.mixture_data import GRADIENT, Problem, Workspace, ball_weight, new_workspace
+from likeset._solver.absolute.mixture_steps import advance, degree
 from likeset._solver.absolute.mixture_system import factorise, newton_step
+from likeset._solver.absolute.points import split_residual
 from likeset._solver.certificate import certificate
-from likeset._solver.linalg.dense import compiled, copy, dot
+from likeset._solver.linalg.matrix import SUMS, dot
 from likeset._typing import Array, IntArray
+from likeset.compiling import inner, kernel
 
 FIRST_STEP = 0.7  # part of the way to the boundary taken by the shared first step
 MAX_ITERATIONS = 60
@@ -24,84 +39,63 @@ LANES = 16
 NUMBERS_IN_CACHE = 65536  # of all lanes together, for points and the windows' matrices
 
 
-@compiled
+class Stop(NamedTuple):
+    """What is wanted.
+
+    level          of the set; points satisfy it
+    outer_level    with what rounding can be worth; bounds are of this set, in the ball of ``outer_radius``
+    room           of the support: level - Phi(centre)
+    rounding       of the minimum: gap that is good enough
+    tolerance      of the support: relative accuracy
+    """
+
+    level: float
+    outer_level: float
+    outer_radius: float
+    room: float
+    rounding: float
+    tolerance: float
+
+
+class Found(NamedTuple):
+    """Results, one row per path: points, values there, certified bounds, iterations."""
+
+    points: Array
+    values: Array
+    bounds: Array
+    iterations: IntArray
+
+
+@inner(fastmath=SUMS)
 def start_minimum(problem: Problem, at: Iterate, level: float) -> None:
     """Set the single lane of an iterate at delta = 0 (theta = centre, inside the ball) near the central path.
 
     The wanted products mu come from how far Phi may have to fall. Stationarity and the windows' equations may fail.
     """
-    n, W = problem.weights.size, problem.heights.size
-    m = exponents(problem, at.delta[:, 0].copy())
-    top = m.max()
+    W = problem.heights.size
+    slacks, voices = at.levels[PRIMAL, 0], at.levels[DUAL, 0]
+    m = exponents(problem, np.zeros(problem.centre.size))
+    top, total = m[0], 0.0
+    for k in range(W):
+        top = max(top, m[k])
     mu = (max(top - level, 0.0) + 1.0) / degree(problem)
-    at.level[0] = top + W * mu
-    total = 0.0
+    at.height[0] = top + W * mu
     for k in range(W):
-        at.voices[0, k] = 1.0 / (at.level[0] - m[k])
-        total += at.voices[0, k]
-    pulls = np.zeros(problem.slopes.size)
+        voices[k] = 1.0 / (at.height[0] - m[k])
+        total += voices[k]
     for k in range(W):
-        at.voices[0, k] /= total
-        at.slacks[0, k] = mu / at.voices[0, k]
-        for b in range(pulls.size):
-            pulls[b] += at.voices[0, k] * problem.masks[k, b]
-    for i in range(n):
-        b = problem.owner[i]
-        residual = problem.offsets[i] - dot(problem.X[b], at.delta[:, 0].copy())
-        share = mu / (problem.weights[i] * pulls[b])
-        total = share + np.sqrt(share * share + residual * residual)
-        # The smaller part from the product, not from a difference of nearly equal numbers.
-        large = 0.5 * (total + abs(residual))
-        small = 0.5 * share * total / large
-        at.parts[0, i], at.parts[0, n + i] = (large, small) if residual > 0.0 else (small, large)
-    for i in range(2 * n):
-        at.duals[0, i] = mu / at.parts[0, i]
-    theta = problem.centre + at.delta[:, 0]
-    factor = ball_weight(problem) * mu / (problem.radius**2 - dot(theta, theta))
-    at.ball[0, 0], at.dual_ball[0, 0] = problem.radius, factor * problem.radius
-    for j in range(theta.size):
-        at.ball[1 + j, 0], at.dual_ball[1 + j, 0] = theta[j], -factor * theta[j]
+        voices[k] /= total
+        slacks[k] = mu / voices[k]
+    for b in range(problem.slopes.size):
+        pull = 0.0
+        for k in range(W):
+            pull += voices[k] * problem.masks[k, b]
+        for i in range(problem.starts[b], problem.starts[b + 1]):
+            split_residual(at.parts, 0, i, problem.offsets[i], mu / (problem.weights[i] * pull), mu)
+    set_ball(at, 0, problem.centre, problem.radius, ball_weight(problem) * mu)
 
 
-@compiled
-def find_centre(problem: Problem, level: float, rounding: float) -> tuple[Iterate, Array, float, float, int]:
-    """Analytic centre of { Phi <= level } in the ball with its multipliers; best point, Phi there, lower bound of Phi.
-
-    ``problem`` is the minimum problem. The path is left where its level meets the level of the set, or, in thin sets,
-    where the gap is below the rounding error, or where the lower bound shows that the set is empty.
-    """
-    d, n, W = problem.centre.size, problem.weights.size, problem.heights.size
-    at, step = new_iterate(d, n, W, 1), new_iterate(d, n, W, 1)
-    work = new_workspace(problem, 1)
-    none, g = np.zeros((d, 1)), np.empty(d)
-    start_minimum(problem, at, level)
-    products = degree(problem)
-    best, lowest, bound = np.zeros(d), np.inf, -np.inf
-    iterations = 0
-    for _ in range(MAX_ITERATIONS):
-        point = at.delta[:, 0].copy()
-        value = phi(problem, point)
-        if value < lowest:
-            best, lowest = point, value
-        f = half_space(problem, at, 0, g)
-        lower = f - problem.radius * np.sqrt(dot(g, g)) - dot(g, problem.centre)
-        bound = max(bound, lower)
-        if bound > level + rounding or lowest - bound <= rounding:
-            break
-        gap = gap_after(at, step, np.zeros(1))
-        mu = gap[0] / products
-        above = at.level[0] - level
-        # Near the centre: the levels differ by less than the gap, and what the certificate lacks is small.
-        if abs(above) <= 0.3 * gap[0] and at.level[0] - lower <= 1.5 * gap[0] and value < level:
-            break
-        aim = max((gap[0] - above) / products, 0.1 * mu)
-        iterations += 1
-        if advance(problem, none, at, work, step, gap, aim)[0] == 0.0:
-            break
-    return at, best, lowest, bound, iterations
-
-
-@compiled
+@inner(fastmath=SUMS)
 def start_support(
     problem: Problem, A: Array, centre: Iterate, out: Iterate, step: Iterate, shared: Workspace, mu: float
 ) -> None:
@@ -110,21 +104,158 @@ def start_support(
     Multiplying all multipliers by a factor keeps the centre central; the factor is chosen such that a full Newton step
     for the direction goes FIRST_STEP of the way to the boundary. It is then dual feasible.
     """
-    lanes = A.shape[1]
+    d, lanes = A.shape
+    target, length = np.empty(lanes), np.empty(lanes)
+    lane = centre.delta.shape[1] - 1  # 0, the only one; functions would be compiled once more for a literal
     for m in range(lanes):
-        copy_lane(centre, 0, out, m)
-    copy(A, shared.gradient)
-    newton_step(problem, out, shared, step, np.full(lanes, mu), 0.0)
-    length = FIRST_STEP * longest_step(out, shared, step)
+        copy_lane(centre, lane, out, m)
+        target[m] = mu
+        for j in range(d):
+            shared.vectors[GRADIENT, j, m] = A[j, m]
+    newton_step(problem, out, shared, step, target, 0.0)
+    longest_step(out, shared.pairs, step, length)
+    for m in range(lanes):
+        length[m] *= FIRST_STEP
     move(out, step, length)
     for m in range(lanes):
         factor = 1.0 / length[m]
-        out.duals[m] *= factor
-        out.voices[m] *= factor
-        out.dual_ball[:, m] *= factor
+        for i in range(out.parts.shape[2]):
+            out.parts[DUAL, m, i] *= factor
+        for k in range(out.levels.shape[2]):
+            out.levels[DUAL, m, k] *= factor
+        for j in range(d + 1):
+            out.cone[DUAL, j, m] *= factor
 
 
-@compiled
+@inner(fastmath=SUMS)
+def judge_minimum(
+    problem: Problem, at: Iterate, m: int, gap: float, stop: Stop, found: Found, point: Array, g: Array
+) -> tuple[bool, float]:
+    """Whether the path of the minimum may be left, and the products to aim at otherwise.
+
+    It is left where its level meets the level of the set, or, in thin sets, where the gap is below the rounding error,
+    or where the lower bound shows that the set is empty.
+    """
+    for j in range(point.size):
+        point[j] = at.delta[j, m]
+    value = phi(problem, point)
+    if value < found.values[0]:
+        found.values[0] = value
+        for j in range(point.size):
+            found.points[0, j] = point[j]
+    f = half_space(problem, at, m, g)
+    lower = f - problem.radius * np.sqrt(dot(g, g)) - dot(g, problem.centre)
+    found.bounds[0] = max(found.bounds[0], lower)
+    decided = found.bounds[0] > stop.level + stop.rounding or found.values[0] - found.bounds[0] <= stop.rounding
+    above = at.height[0] - stop.level
+    # Near the centre: the levels differ by less than the gap, and what the certificate lacks is small.
+    central = abs(above) <= 0.3 * gap and at.height[0] - lower <= 1.5 * gap and value < stop.level
+    return decided or central, max(gap - above, 0.1 * gap) / degree(problem)
+
+
+@inner(fastmath=SUMS)
+def judge_maximum(
+    problem: Problem, a: Array, at: Iterate, m: int, stop: Stop, found: Found, i: int, point: Array, g: Array
+) -> bool:
+    """Note what lane m proves about direction i; whether its bound is attained to the tolerance."""
+    square = dot(problem.centre, problem.centre)
+    f = half_space(problem, at, m, g)
+    room = stop.outer_radius * stop.outer_radius - square
+    bound, _, _ = certificate(a, g, stop.outer_level - f, problem.centre, room, stop.outer_radius)
+    found.bounds[i] = min(found.bounds[i], bound)
+    pull_inside(problem, point, stop.level, stop.room, problem.radius * problem.radius - square)
+    value = dot(a, point)
+    if value > found.values[i]:
+        found.values[i] = value
+        for j in range(point.size):
+            found.points[i, j] = point[j]
+    return found.bounds[i] - found.values[i] <= stop.tolerance * found.bounds[i]
+
+
+@kernel(fastmath=SUMS)
+def follow(problem: Problem, A: Array, centre: Iterate, stop: Stop, found: Found) -> None:
+    """Follow the path of the minimum to the set's analytic centre, or from there those of all rows of A.
+
+    The single lane of ``centre`` is written in the one case and read in the other. A lane that has finished its
+    direction takes over the next one. One function for both tasks: compiling is expensive.
+    """
+    n_paths, d = A.shape
+    n, W = problem.weights.size, problem.heights.size
+    lanes = max(1, min(LANES, n_paths, NUMBERS_IN_CACHE // (4 * n + W * (W + d))))
+    at, step, ready = new_iterate(d, n, W, lanes), new_iterate(d, n, W, lanes), new_iterate(d, n, W, lanes)
+    work, shared = new_workspace(problem, lanes), new_workspace(problem, 0 if problem.minimising else lanes)
+    directions, ready_directions = np.zeros((d, lanes)), np.zeros((d, lanes))
+    none, gap, length, g, point = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), np.empty(d), np.empty(d)
+    index, count = np.zeros(lanes, dtype=np.int64), np.zeros(lanes, dtype=np.int64)
+    lane = centre.delta.shape[1] - 1  # 0, the only one; functions would be compiled once more for a literal
+    if problem.minimising:
+        start_minimum(problem, at, stop.level)
+    else:
+        for m in range(lanes):
+            index[m] = -1  # the direction each lane works on
+            copy_lane(centre, lane, at, m)
+        factorise(problem, directions, at, shared)
+        gap_after(at, step, none, gap)
+    mu, least_target = gap[0] / degree(problem), 0.0
+    upcoming, n_finished = 0, 0
+    while n_finished < n_paths:
+        for m in range(lanes):
+            if index[m] < 0 and upcoming < n_paths:
+                if upcoming % lanes == 0:
+                    for i in range(lanes):
+                        for j in range(d):
+                            ready_directions[j, i] = A[min(upcoming + i, n_paths - 1), j]
+                    start_support(problem, ready_directions, centre, ready, step, shared, mu)
+                copy_lane(ready, upcoming % lanes, at, m)
+                for j in range(d):
+                    directions[j, m] = A[upcoming, j]
+                index[m], count[m] = upcoming, 0
+                upcoming += 1
+        gap_after(at, step, none, gap)
+        if problem.minimising:
+            good, least_target = judge_minimum(problem, at, lane, gap[0], stop, found, point, g)
+            if good or count[0] >= MAX_ITERATIONS:
+                break
+        advance(problem, directions, at, work, step, gap, least_target, length)
+        if problem.minimising:
+            count[0] += 1
+            if length[0] == 0.0:
+                break
+            continue
+        gap_after(at, step, none, gap)
+        for m in range(lanes):
+            i = index[m]
+            if i < 0:
+                continue
+            count[m] += 1
+            for j in range(d):
+                point[j] = at.delta[j, m]
+            last = length[m] == 0.0 or count[m] >= MAX_ITERATIONS
+            if last or gap[m] <= 0.5 * stop.tolerance * dot(A[i], point):
+                good = judge_maximum(problem, A[i], at, m, stop, found, i, point, g)
+                if last or good:
+                    found.iterations[i] = count[m]
+                    index[m] = -1
+                    n_finished += 1
+    if problem.minimising:
+        found.iterations[0] = count[0]
+        copy_lane(at, lane, centre, lane)
+
+
+def find_centre(problem: Problem, level: float, rounding: float) -> tuple[Iterate, Array, float, float]:
+    """Analytic centre of { Phi <= level } in the ball with its multipliers; best point, Phi there, lower bound of Phi.
+
+    ``problem`` is the minimum problem.
+    """
+    d, n, W = len(problem.centre), len(problem.weights), len(problem.heights)
+    centre = Iterate(
+        np.zeros((d, 1)), np.zeros((2, 1, 2 * n)), np.zeros((2, 1, W)), np.zeros((2, d + 1, 1)), np.zeros(1)
+    )
+    found = Found(np.zeros((1, d)), np.full(1, np.inf), np.full(1, -np.inf), np.zeros(1, dtype=np.int64))
+    follow(problem, np.zeros((1, d)), centre, Stop(level, level, problem.radius, 0.0, rounding, 0.0), found)
+    return centre, found.points[0], float(found.values[0]), float(found.bounds[0])
+
+
 def maximise(
     problem: Problem,
     A: Array,
@@ -137,60 +268,9 @@ def maximise(
 ) -> tuple[Array, Array, IntArray]:
     """Maximise a'delta for the rows a of A: points of the set (n, d), certified bounds, iterations of each direction.
 
-    A lane that has finished its direction takes over the next one. Points satisfy ``level``, bounds ``outer_level``.
+    Points satisfy ``level``, bounds ``outer_level``.
     """
-    n_directions, d = A.shape
-    n, W = problem.weights.size, problem.heights.size
-    lanes = max(1, min(LANES, n_directions, NUMBERS_IN_CACHE // (4 * n + W * (W + d))))
-    at, step, ready = new_iterate(d, n, W, lanes), new_iterate(d, n, W, lanes), new_iterate(d, n, W, lanes)
-    work, shared = new_workspace(problem, lanes), new_workspace(problem, lanes)
-    directions, ready_directions = np.zeros((d, lanes)), np.zeros((d, lanes))
-    points, bounds = np.zeros((n_directions, d)), np.full(n_directions, np.inf)
-    for m in range(lanes):
-        copy_lane(centre, 0, at, m)
-    factorise(problem, directions, at, shared)
-    mu = gap_after(at, step, np.zeros(lanes))[0] / degree(problem)
-    square = dot(problem.centre, problem.centre)
-    e2, outer_e2 = problem.radius**2 - square, outer_radius**2 - square
-
-    none, g = np.zeros(lanes), np.empty(d)
-    index = np.full(lanes, -1)  # the direction each lane works on
-    count = np.zeros(lanes, dtype=np.int64)
-    iterations = np.zeros(n_directions, dtype=np.int64)
-    values = np.full(n_directions, 0.0)
-    upcoming, n_finished = 0, 0
-    while n_finished < n_directions:
-        for m in range(lanes):
-            if index[m] < 0 and upcoming < n_directions:
-                if upcoming % lanes == 0:
-                    for i in range(lanes):
-                        ready_directions[:, i] = A[min(upcoming + i, n_directions - 1)]
-                    start_support(problem, ready_directions, centre, ready, step, shared, mu)
-                copy_lane(ready, upcoming % lanes, at, m)
-                directions[:, m] = A[upcoming]
-                index[m], count[m] = upcoming, 0
-                upcoming += 1
-        gap = gap_after(at, step, none)
-        length = advance(problem, directions, at, work, step, gap, 0.0)
-        gap = gap_after(at, step, none)
-        for m in range(lanes):
-            i = index[m]
-            if i < 0:
-                continue
-            count[m] += 1
-            delta = at.delta[:, m].copy()
-            last = length[m] == 0.0 or count[m] >= MAX_ITERATIONS
-            if last or gap[m] <= 0.5 * tolerance * dot(A[i], delta):
-                f = half_space(problem, at, m, g)
-                bound, _, _ = certificate(A[i], g, outer_level - f, problem.centre, outer_e2, outer_radius)
-                bounds[i] = min(bounds[i], bound)
-                inside = pulled_inside(problem, delta, level, room, e2)
-                value = dot(A[i], inside)
-                if value > values[i]:
-                    values[i] = value
-                    points[i] = inside
-                if last or bounds[i] - values[i] <= tolerance * bounds[i]:
-                    iterations[i] = count[m]
-                    index[m] = -1
-                    n_finished += 1
-    return points, bounds, iterations
+    n = len(A)
+    found = Found(np.zeros(A.shape), np.zeros(n), np.full(n, np.inf), np.zeros(n, dtype=np.int64))
+    follow(problem, A, centre, Stop(level, outer_level, outer_radius, room, 0.0, tolerance), found)
+    return found.points, found.bounds, found.iterations

@@ -27,7 +27,7 @@ Eliminating lam before factorising matters: at a vertex cut out by d - 1 points 
 last term is nearly singular.
 
 Several problems that differ in the direction a are solved side by side, one in each *lane*. Arrays over
-dimensions are (d, lanes), for loops that treat all lanes alike (see :mod:`~likeset._solver.linalg.dense`); arrays over
+dimensions are (d, lanes), for loops that treat all lanes alike (see :mod:`~likeset._solver.linalg.lanes`); arrays over
 points and covariates, which are long, are (lanes, n).
 """
 
@@ -37,8 +37,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from likeset._solver.linalg.dense import inner
+from likeset._solver.linalg.lanes import BoolArray
 from likeset._typing import Array, IntArray
+from likeset.compiling import inner
 
 LANES_FOR_PAIRS = 8  # with fewer, a matrix product is not faster
 MOST_PAIRS = 2**20  # products kept; more would not stay in a cache
@@ -66,135 +67,63 @@ class Problem(NamedTuple):
     level_is_free: bool
 
 
-class Iterate(NamedTuple):
-    """Primal and dual variables of all lanes; the same type holds Newton directions.
-
-    delta             step from the centre, (d, lanes)
-    parts             r, then t: the parts of the residuals above and below the prediction, (lanes, 2n)
-    duals             lam w - u, then lam w + u: their multipliers, (lanes, 2n)
-    ball, dual_ball   (radius, theta) and its multiplier y, (d + 1, lanes)
-    level             lam, s, (2, lanes)
-    """
-
-    delta: Array
-    parts: Array
-    duals: Array
-    ball: Array
-    dual_ball: Array
-    level: Array
+SCALE, LEVEL_MISFIT, LEVEL_GOAL, LEVEL_FORCE, LEVEL_STEP = 0, 1, 2, 3, 4
+ROW_STIFFNESS, BORDER_ROWS, ROWS = 0, 1, 2
+BORDER, GRADIENT = 0, 1
 
 
 class Workspace(NamedTuple):
     """What the Newton system keeps between factorisation and solution.
 
-    Two numbers per point, first for r, then for t, (lanes, 2n):
-    inverse_parts, inverse_duals   reciprocals (divisions are slow)
-    ratios      alpha = r / (lam w - u), then beta = t / (lam w + u)
-    shares      h alpha, then h beta; they sum to 1
-    goals       the products to be reached
-    aims        the step of r and t towards these products if the multipliers stayed as they are
-    One number per point, (lanes, n):
-    stiffness   h = 1 / (alpha + beta)
-    misfit      p - z - (r - t)
-    force       what drives u
-    One number per covariate, (lanes, K):
-    row_stiffness, border_rows, rows
-    Per dimension, (d, lanes), and M (d, d, lanes):
-    M, inverse  the Newton matrix, then its Cholesky factor; reciprocals of its diagonal
-    border      column of lam
-    gradient    stationarity residual
-    cone_...    scaling point w of the ball's cone, W y, goal of the scaled product, and scratch, (d + 1, lanes)
-    scalars     border_scale, level misfit, eta, 1 / eta, goal of lam s, scratch, scratch, (7, lanes)
-    The sum of h x x':
-    pairs       products x_ki x_kj with i <= j, (d (d + 1) / 2, K): one matrix product sums up all lanes. With few lanes
-                summing one by one is faster, and there are no pairs, (0, K)
-    packed      the sums, (d (d + 1) / 2, lanes)
-    one_scaled, one_gram   scratch for one lane
+    pairs, singles   per point, see :mod:`~likeset._solver.absolute.points`
+    cones, eta       of the ball, see :mod:`~likeset._solver.absolute.ball_cone`
+    level            of the equation of lam, (5, lanes): SCALE, its diagonal, s / lam + 4 sum_i w_i^2 h_i alpha_i
+                     beta_i; LEVEL_MISFIT, how far it is from being met; LEVEL_GOAL, the product lam s to be reached;
+                     LEVEL_FORCE, right-hand side; LEVEL_STEP, of lam
+    rows             per covariate, (3, lanes, K): ROW_STIFFNESS, BORDER_ROWS, ROWS
+    vectors          (2, d, lanes): BORDER, the column of lam; GRADIENT, the stationarity residual
+    M                the Newton matrix, packed, then its Cholesky factor (:mod:`~likeset._solver.linalg.lanes`)
+    products         x_ki x_kj with i <= j, (d (d + 1) / 2, K): one matrix product sums up h x x' in all lanes. With few
+                     lanes summing one by one is faster, and there are none, (0, K)
+    scaled, lost     scratch
     """
 
-    inverse_parts: Array
-    inverse_duals: Array
-    ratios: Array
-    shares: Array
-    goals: Array
-    aims: Array
-    stiffness: Array
-    misfit: Array
-    force: Array
-    row_stiffness: Array
-    border_rows: Array
-    rows: Array
     pairs: Array
-    packed: Array
-    one_scaled: Array
-    one_gram: Array
+    singles: Array
+    cones: Array
+    eta: Array
+    level: Array
+    rows: Array
+    vectors: Array
     M: Array
-    inverse: Array
-    border: Array
-    gradient: Array
-    cone_point: Array
-    cone_dual: Array
-    cone_goal: Array
-    cone_a: Array
-    cone_b: Array
-    scalars: Array
+    products: Array
+    scaled: Array
+    lost: BoolArray
 
 
-@inner
-def new_iterate(d: int, n: int, lanes: int) -> Iterate:
-    """An iterate of zeros for dimension d and n points."""
-    parts, ball = np.zeros((2, lanes, 2 * n)), np.zeros((2, d + 1, lanes))
-    return Iterate(np.zeros((d, lanes)), parts[0], parts[1], ball[0], ball[1], np.zeros((2, lanes)))
-
-
-@inner
-def pair_products(Xt: Array) -> Array:
-    """The products x_ki x_kj with i <= j, one row per pair."""
-    d, n_rows = Xt.shape
-    pairs = np.empty((d * (d + 1) // 2, n_rows))
-    row = 0
-    for i in range(d):
-        for j in range(i, d):
-            for k in range(n_rows):
-                pairs[row, k] = Xt[i, k] * Xt[j, k]
-            row += 1
-    return pairs
-
-
-@inner
+@inner()
 def new_workspace(Xt: Array, n: int, lanes: int) -> Workspace:
     """Scratch memory for the covariates in the columns of Xt and n points."""
     d, n_rows = Xt.shape
     n_pairs = d * (d + 1) // 2
     many = lanes >= LANES_FOR_PAIRS and n_pairs * n_rows <= MOST_PAIRS
-    pairs = pair_products(Xt) if many else np.zeros((0, n_rows))
-    doubles, points, rows = np.zeros((6, lanes, 2 * n)), np.zeros((3, lanes, n)), np.zeros((3, lanes, n_rows))
-    vectors, cone = np.zeros((3, d, lanes)), np.zeros((5, d + 1, lanes))
+    products, row = np.empty((n_pairs if many else 0, n_rows)), 0
+    if many:
+        for i in range(d):
+            for j in range(i, d):
+                for k in range(n_rows):
+                    products[row, k] = Xt[i, k] * Xt[j, k]
+                row += 1
     return Workspace(
-        doubles[0],
-        doubles[1],
-        doubles[2],
-        doubles[3],
-        doubles[4],
-        doubles[5],
-        points[0],
-        points[1],
-        points[2],
-        rows[0],
-        rows[1],
-        rows[2],
-        pairs,
+        np.zeros((6, lanes, 2 * n)),
+        np.zeros((3, lanes, n)),
+        np.zeros((5, d + 1, lanes)),
+        np.zeros((2, lanes)),
+        np.ones((5, lanes)),  # SCALE is 1 in the minimum problem
+        np.zeros((3, lanes, n_rows)),
+        np.zeros((2, d, lanes)),
         np.zeros((n_pairs, lanes)),
+        products,
         np.zeros((d, n_rows)),
-        np.zeros((d, d)),
-        np.zeros((d, d, lanes)),
-        vectors[0],
-        vectors[1],
-        vectors[2],
-        cone[0],
-        cone[1],
-        cone[2],
-        cone[3],
-        cone[4],
-        np.zeros((7, lanes)),
+        np.zeros(lanes, dtype=np.bool_),
     )

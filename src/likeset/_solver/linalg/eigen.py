@@ -12,7 +12,7 @@ from math import copysign, sqrt
 import numpy as np
 
 from likeset._typing import EPS, Array
-from likeset.compiling import kernel
+from likeset.compiling import REORDER, kernel
 
 SMALL = 64  # dimension up to which the library call is slower
 SMALLEST = 1e-300  # what a matrix of zeros is divided by
@@ -33,7 +33,7 @@ def eigen(H: Array) -> tuple[Array, Array]:
     return values, np.ascontiguousarray(vectors)
 
 
-@kernel(fastmath={"contract"})
+@kernel(fastmath=REORDER)
 def tridiagonal(H: Array, work: Array, Q: Array) -> float:
     """T = Q'HQ / scale: its diagonal to work[0], its off-diagonal (padded with a zero) to work[1], Q' to Q.
 
@@ -41,7 +41,7 @@ def tridiagonal(H: Array, work: Array, Q: Array) -> float:
     I - 2 v v', |v| = 1, where v is zero up to coordinate k; v goes to row k of H.
     """
     n = H.shape[0]
-    diagonal, beside, w = work[0], work[1], work[2]
+    diagonal, beside = work[0], work[1]
     scale = 0.0
     for i in range(n):
         for j in range(n):
@@ -52,34 +52,36 @@ def tridiagonal(H: Array, work: Array, Q: Array) -> float:
         beside[i] = 0.0
         for j in range(n):
             H[i, j] /= max(scale, SMALLEST)
+    # Slices, because indices known to start at 0 are what the compiler vectorises.
     for k in range(n - 2):
-        v = H[k]
+        v, w = H[k][k + 1 :], work[2][k + 1 :]
+        m = v.shape[0]
         square = 0.0
-        for i in range(k + 2, n):
+        for i in range(1, m):
             square += v[i] * v[i]
         if square == 0.0:
-            beside[k] = v[k + 1]
-            v[k + 1] = 0.0
+            beside[k] = v[0]
+            v[0] = 0.0
             continue
-        beside[k] = -copysign(sqrt(square + v[k + 1] * v[k + 1]), v[k + 1])
-        v[k + 1] -= beside[k]
-        shrink = 1.0 / sqrt(square + v[k + 1] * v[k + 1])
-        for i in range(k + 1, n):
+        beside[k] = -copysign(sqrt(square + v[0] * v[0]), v[0])
+        v[0] -= beside[k]
+        shrink = 1.0 / sqrt(square + v[0] * v[0])
+        for i in range(m):
             v[i] *= shrink
         # (I - 2vv') H (I - 2vv') = H - 2 (v w' + w v'),  w = Hv - v v'Hv
         inner = 0.0
-        for i in range(k + 1, n):
-            row = H[i]
+        for i in range(m):
+            row = H[k + 1 + i][k + 1 :]
             total = 0.0
-            for j in range(k + 1, n):
+            for j in range(m):
                 total += row[j] * v[j]
             w[i] = total
             inner += total * v[i]
-        for i in range(k + 1, n):
+        for i in range(m):
             w[i] = 2 * (w[i] - inner * v[i])
-        for i in range(k + 1, n):
-            row, by_v, by_w = H[i], v[i], w[i]
-            for j in range(k + 1, n):
+        for i in range(m):
+            row, by_v, by_w = H[k + 1 + i][k + 1 :], v[i], w[i]
+            for j in range(m):
                 row[j] -= by_v * w[j] + by_w * v[j]
     if n > 1:
         beside[n - 2] = H[n - 2, n - 1]
@@ -90,19 +92,19 @@ def tridiagonal(H: Array, work: Array, Q: Array) -> float:
         Q[i, i] = 1.0
         diagonal[i] = H[i, i]
     for k in range(n - 3, -1, -1):  # from the last reflection to the first
-        v = H[k]
+        v = H[k][k + 1 :]
         for i in range(k + 1, n):
-            row = Q[i]
+            row = Q[i][k + 1 :]
             total = 0.0
-            for j in range(k + 1, n):
+            for j in range(v.shape[0]):
                 total += row[j] * v[j]
             total *= 2.0
-            for j in range(k + 1, n):
+            for j in range(v.shape[0]):
                 row[j] -= total * v[j]
     return scale
 
 
-@kernel(fastmath={"contract"})
+@kernel(fastmath=REORDER)
 def diagonalise(work: Array, scale: float, rows: Array, vectors: Array) -> bool:
     """From T to the eigenvalues, ascending, in work[0], and the eigenvectors in columns; whether it worked."""
     d, e = work[0], work[1]

@@ -44,7 +44,7 @@ def phase_one(
     return Cut(curvature, lowered, work[1], work[0], radius, *slacks_and_rooms, start), minimum, bound
 
 
-@kernel()
+@kernel(fastmath=REORDER)
 def find_centre(
     X: Array,
     a: Array,

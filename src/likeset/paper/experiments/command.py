@@ -105,6 +105,8 @@ def _reproduce(
     failures = [outcome for outcome in outcomes if outcome.error is not None]
     if failures:
         _tell_failures(failures, folder, again)
+    else:
+        (folder / "failures.txt").unlink(missing_ok=True)  # of an earlier run
     return bool(failures)
 
 

@@ -29,8 +29,8 @@ def linear_bandit_regret_bound(x: Any, *, sigma: float, penalty: float, bound: f
     >>> linear_bandit_regret_bound([[1.0], [1.0]], sigma=0.5, penalty=4.0, bound=1.0, delta=0.1).round(2)
     array([ 6.66, 13.14])
     """
-    gamma = _linear_gain(x, sigma, penalty)
-    lam, B = positive("penalty", penalty), positive("bound", bound)
+    sigma, lam, B = positive("sigma", sigma), positive("penalty", penalty), positive("bound", bound)
+    gamma = _linear_gain(x, sigma, lam)
     beta = 20 * np.log(1 / error_level("delta", delta)) + 8 * lam * B**2 + 8 * gamma + 16 * (B / sigma) ** 2 * gamma
     return np.sqrt(2 * np.arange(1, len(gamma) + 1) * sigma**2 * gamma * beta)
 
@@ -46,8 +46,8 @@ def linear_bandit_regret_bound_as_printed(x: Any, *, sigma: float, penalty: floa
     >>> linear_bandit_regret_bound_as_printed([[1.0], [1.0]], sigma=0.5, penalty=4.0, bound=1.0, delta=0.1).round(2)
     array([13.48, 26.42])
     """
-    gamma = _linear_gain(x, sigma, penalty)
-    lam, B = positive("penalty", penalty), positive("bound", bound)
+    sigma, lam, B = positive("sigma", sigma), positive("penalty", penalty), positive("bound", bound)
+    gamma = _linear_gain(x, sigma, lam)
     inner = sigma * np.sqrt(np.log(1 / error_level("delta", delta)) + gamma) + sigma * np.sqrt(lam) * B
     return 6 * np.sqrt(np.arange(1, len(gamma) + 1) * gamma) * (inner + B * np.sqrt(gamma))
 
@@ -104,9 +104,9 @@ def abbasi_yadkori_regret_bound(
 
 def _linear_gain(x: Any, sigma: float, penalty: float) -> Array:
     covariates = covariate_rows(x)
-    mu = 1 / positive("sigma", sigma) ** 2
+    mu = 1 / sigma**2
     if (np.linalg.norm(covariates, axis=1) > 1 + 1e-9).any():
         raise InvalidArgumentError("x", x, "has rows longer than 1", "Theorem 6 assumes |x| <= 1; rescale")
-    if positive("penalty", penalty) < mu * (1 - 1e-9):
+    if penalty < mu * (1 - 1e-9):
         raise InvalidArgumentError("penalty", penalty, f"is below 1/sigma^2 = {mu:g}", "Theorem 6 assumes lambda >= it")
     return information_gain(covariates, mu, penalty)

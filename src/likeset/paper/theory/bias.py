@@ -16,7 +16,7 @@ from likeset._typing import Array
 from likeset.arguments import one_row, positive, rows
 from likeset.families import Gaussian
 from likeset.families.base import Family
-from likeset.paper.theory.geometry import Curvature, LogPartition, covariate_rows
+from likeset.paper.theory.geometry import Curvature, LogPartition, covariate_rows, solvable
 
 
 def error_free_estimate(family: Family, x_past: Any, theta: Any, *, penalty: float) -> Array:
@@ -59,7 +59,7 @@ def worst_gaussian_squared_bias(x_past: Any, x: Any, *, sigma: float, penalty: f
     past = covariate_rows(x_past, "x_past")
     lam = positive("penalty", penalty)
     V = LogPartition(Gaussian(sigma), past, nu=2 * lam).hessian(np.zeros(past.shape[1]))
-    solved = np.linalg.solve(V, rows("x", x, past.shape[1]).T)
+    solved = np.linalg.solve(solvable(V, "x_past", x_past), rows("x", x, past.shape[1]).T)
     return np.asarray(4 * lam**2 * positive("bound", bound) ** 2 * np.sum(solved**2, axis=0))
 
 
@@ -86,7 +86,8 @@ def sharper_bias_bound(family: Family, x_past: Any, x: Any, *, penalty: float, b
     """
     past = covariate_rows(x_past, "x_past")
     points = rows("x", x, past.shape[1])
-    return _bound(past, points, Curvature.of(family, bound, np.vstack([past, points])).mu, penalty, bound)
+    mu = Curvature.of(family, bound, np.vstack([past, points])).mu
+    return _bound(past, points, mu, positive("penalty", penalty), positive("bound", bound))
 
 
 def bias_bound_as_printed(family: Family, x_past: Any, x: Any, *, penalty: float, bound: float) -> Array:
@@ -103,11 +104,14 @@ def bias_bound_as_printed(family: Family, x_past: Any, x: Any, *, penalty: float
     past = covariate_rows(x_past, "x_past")
     points = rows("x", x, past.shape[1])
     mu = Curvature.of(family, bound, np.vstack([past, points])).mu
-    return 2.0 * np.concatenate([_bound(np.vstack([past, row]), row[None, :], mu, penalty, bound) for row in points])
+    lam, B, bounds = positive("penalty", penalty), positive("bound", bound), np.empty(len(points))
+    for i, row in enumerate(points):
+        bounds[i] = 2.0 * _bound(np.vstack([past, row]), row[None, :], mu, lam, B)[0]
+    return bounds
 
 
-def _bound(past: Array, points: Array, mu: float, penalty: float, bound: float) -> Array:
-    lam = positive("penalty", penalty)
-    V = mu * past.T @ past + lam * np.eye(past.shape[1])
-    lengths = np.einsum("ij,ji->i", points, np.linalg.solve(V, points.T))
-    return np.asarray(lam * positive("bound", bound) ** 2 * lengths)
+def _bound(past: Array, points: Array, mu: float, lam: float, B: float) -> Array:
+    with np.errstate(over="ignore"):  # refused below
+        V = mu * past.T @ past + lam * np.eye(past.shape[1])
+    lengths = np.einsum("ij,ji->i", points, np.linalg.solve(solvable(V, "x_past", past), points.T))
+    return np.asarray(lam * B**2 * lengths)

@@ -10,6 +10,7 @@ import numpy as np
 from likeset.extras import optional_packages
 from likeset.paper.theory.looseness import Line, Looseness
 from likeset.paper.theory.trial import MODELS
+from likeset.persistence.atomic_file import write_picture
 
 with optional_packages():
     import matplotlib
@@ -62,8 +63,8 @@ def draw(found: Looseness, path: Path) -> Path:
             fontsize=9,
         )
         png = path.with_suffix(".png")
-        figure.savefig(png, dpi=140, metadata={"Software": None})
-        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+        write_picture(png, figure, dpi=140, metadata={"Software": None})
+        write_picture(path.with_suffix(".svg"), figure, metadata={"Date": None})
     return png
 
 

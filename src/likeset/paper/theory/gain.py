@@ -18,7 +18,7 @@ from likeset.arguments import choice, generator, one_row, positive, positive_int
 from likeset.errors import InvalidArgumentError
 from likeset.families import Gaussian
 from likeset.families.base import Family
-from likeset.paper.theory.geometry import LogPartition, covariate_rows, not_negative, stream_weights
+from likeset.paper.theory.geometry import ROUNDING, LogPartition, covariate_rows, not_negative, solvable, stream_weights
 
 DEGREES_OF_FREEDOM = (
     5.0  # of the Student proposal: tails heavier than any exp(-D_Z), whose tails are Gaussian or lighter
@@ -35,8 +35,9 @@ def squared_lengths(x: Any, mu: float, nu: float) -> tuple[Array, Array]:
     mu, nu = positive("mu", mu), positive("nu", nu)
     V = nu * np.eye(covariates.shape[1])
     before = np.empty(len(covariates))
+    sound = nu > ROUNDING * (nu + mu * np.sum(covariates * covariates))  # whatever their directions
     for s, row in enumerate(covariates):
-        before[s] = row @ np.linalg.solve(V, row)
+        before[s] = row @ np.linalg.solve(V if sound else solvable(V, "x", x), row)
         V += mu * np.outer(row, row)
     return before, before / (1.0 + mu * before)
 
@@ -114,13 +115,13 @@ def bregman_information_gain(
         )
     dim = Z.x.shape[1]
     if isinstance(family, Gaussian) and method in ("auto", "exact"):
-        return Estimate(_half_log_det(Z.hessian(np.zeros(dim)), nu), 0.0, "exact")
+        return Estimate(_half_log_det(solvable(Z.hessian(np.zeros(dim)), "x", x), Z.nu), 0.0, "exact")
     if centre is None:
         raise InvalidArgumentError("centre", centre, "is needed for this family", "pass penalised_estimate(...)")
     middle = one_row("centre", centre, dim)
-    H = Z.hessian(middle)
+    H = solvable(Z.hessian(middle), "x", x)
     if method == "laplace":
-        return Estimate(_half_log_det(H, nu), float("nan"), "laplace")
+        return Estimate(_half_log_det(H, Z.nu), float("nan"), "laplace")
     return _importance(Z, middle, H, positive_integer("samples", samples), generator(rng))
 
 

@@ -26,6 +26,7 @@ from likeset.families.curve_family import CurveFamily
 
 GAP = 1e-12
 MAX_STEPS = 200
+ROUNDING = 1e-12  # least over largest eigenvalue: below, rounding would show in the fourth digit of what is solved for
 
 
 class LogPartition:
@@ -183,6 +184,18 @@ def covariate_rows(x: Any, name: str = "x") -> Array:
     if array.ndim != 2 or not array.size:
         raise ShapeError(name, x, f"has shape {array.shape}", "pass one row per observation, e.g. seq.ledger.x.rows")
     return rows(name, array, array.shape[1])
+
+
+def solvable(V: Array, name: str, covariates: Any) -> Array:
+    """V = sum a x x' + nu I as it is, or a typed error where rounding of its long covariates has swallowed the rest."""
+    if np.isfinite(V).all():
+        values = np.linalg.eigvalsh(V)
+        if values[0] > ROUNDING * values[-1]:
+            return V
+    raise InvalidArgumentError(
+        name, covariates, "has rows so long that the penalty is lost in rounding beside them",
+        "use units in which covariates are of order one, or a larger penalty",
+    )  # fmt: skip
 
 
 def not_negative(name: str, value: Any) -> Array:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from likeset._typing import Array
 from likeset.arguments import file_path, positive_integer, seed_number, writing
 from likeset.errors import InvalidArgumentError
 from likeset.paper.theory.trial import ALPHA, ARMS, DELTA, DIM, MODELS, Track, Trial
+from likeset.persistence.atomic_file import write_table
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ class Looseness:
         from likeset.paper.theory.drawing import draw
 
         with writing(file_path("path", path)) as target:
+            if not target.name:
+                raise InvalidArgumentError("path", path, "names a folder", "pass the path of a file, e.g. theory.png")
             return draw(self, target)
 
     def paragraph(self) -> str:
@@ -92,19 +95,17 @@ class Looseness:
 
     def _write_csv(self, folder: Path) -> tuple[Path, Path]:
         table, curves = folder / "theory.csv", folder / "theory-curves.csv"
-        with open(table, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(f.name for f in fields(Row))
-            writer.writerows(asdict(row).values() for row in self.rows)
-        with open(curves, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            numbers = ("t", "realised", "realised_low", "realised_high", "bound")
-            writer.writerow(("model", "panel", "name", "result", *numbers))
-            for line in self.lines:
-                who = (line.row.model, line.row.panel, line.row.name, line.row.result)
-                columns = zip(*(getattr(line, name).tolist() for name in numbers), strict=True)
-                writer.writerows((*who, *entry) for entry in columns)
+        write_table(table, [[f.name for f in fields(Row)], *(asdict(row).values() for row in self.rows)])
+        write_table(curves, self._points())
         return table, curves
+
+    def _points(self) -> Iterator[tuple[Any, ...]]:
+        numbers = ("t", "realised", "realised_low", "realised_high", "bound")
+        yield ("model", "panel", "name", "result", *numbers)
+        for line in self.lines:
+            who = (line.row.model, line.row.panel, line.row.name, line.row.result)
+            for entry in zip(*(getattr(line, name).tolist() for name in numbers), strict=True):
+                yield (*who, *entry)
 
 
 def study(

@@ -117,11 +117,11 @@ def noise_bound(family: Family, x: Any, *, penalty: float, bound: float, delta: 
     >>> noise_bound(ls.Gaussian(1.0), [[1.0], [1.0]], penalty=1.0, bound=1.0, delta=0.1).round(4)
     array([5.2983, 5.7038])
     """
-    c = Curvature.of(family, bound, x)
+    c, delta = Curvature.of(family, bound, x), error_level("delta", delta)
     if c.smooth_everywhere:
-        return c.L / c.mu * (information_gain(x, c.mu, penalty) + 2 * np.log(1 / error_level("delta", delta)))
+        return c.L / c.mu * (information_gain(x, c.mu, penalty) + 2 * np.log(1 / delta))
     _, after = squared_lengths(x, c.mu, penalty)
-    squares = tail_bounds(family, len(after), reach=c.reach, delta=error_level("delta", delta) / 2) ** 2
+    squares = tail_bounds(family, len(after), reach=c.reach, delta=delta / 2) ** 2
     with np.errstate(over="ignore"):  # a tilt that is too large gives an infinite, harmless bound
         grown = np.cumsum(c.L / squares[:, None] * np.expm1(_RATES * (squares * after)[:, None]), axis=0)
     return np.min((np.log(2 * len(_RATES) / delta) + grown) / _RATES, axis=1)
