@@ -80,7 +80,7 @@ def hostile_values():
         lambda: 1, lambda *a, **k: None, lambda *a, **k: "rubbish", lambda *a, **k: np.nan,
         lambda *a, **k: np.zeros(3), lambda *a, **k: [[1], [2, 3]], lambda *a, **k: 1j, _raises,
         np.random.default_rng, np.exp, np.sin, functools.partial(_raises, 1), np.random.RandomState, np.nan,
-        np.bool_(True), np.str_("a"), np.datetime64("2020-01-01"), np.timedelta64(3, "s"), np.datetime64("NaT"),
+        np.bool_(True), np.str_("a"), np.datetime64("2020-01-01"), np.timedelta64(3, "s"), np.datetime64("NaT", "D"),
         np.clongdouble(1j), np.ma.masked,
     ]  # fmt: skip
     scalars = [np.dtype(code).type(1) for code in "bBhHiIlLqQefdgFD"]

@@ -929,6 +929,7 @@ def test_an_interrupt_never_gives_an_arm_the_bounds_of_another(monkeypatch):
         policy = ls.UCB(env.sequence(windows=None), lazy=True)
         tightest = [(np.full(5, -np.inf), np.full(5, np.inf)) for _ in tables]
         for t, table in enumerate(tables):
+            sys._getframe().f_trace_opcodes = True  # Python 3.12 wants to know before tracing begins
             sys.settrace(Interrupter(k) if t == 2 else None)
             try:
                 policy.ask(table)

@@ -94,7 +94,7 @@ def check_interrupts(cls, family, space, n, share, seed, twice=False, instructio
     before, done = copy.deepcopy(start), copy.deepcopy(start)
     total, _ = interrupted(done, batch, at=(), instructions=instructions)
     old, new = fingerprint(before), fingerprint(done)
-    assert old != new
+    assert old != new and total > 50
     ends = {}
     for one, state in [(before, old), (done, new)]:
         one.update(*following)
