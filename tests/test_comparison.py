@@ -695,10 +695,10 @@ def test_compare_measures_every_set_on_the_same_data(tmp_path):
         family, PLANE, theta, ARMS, alpha=ALPHA, rounds=30, repeats=3, seed=1, on_round=lambda: seen.append(1)
     )
     assert len(seen) == 90
-    assert set(result.names) == {"likeset", "LR weighted", *applicable(family, PLANE, ALPHA)}
+    assert set(result.names) == {"likeset", "likeset, joint", "LR weighted", *applicable(family, PLANE, ALPHA)}
     rows = {row.name: row for row in result.rows()}
     assert all(row.width > 0 and 0 <= row.always_covered <= 1 and row.milliseconds > 0 for row in rows.values())
-    assert rows["likeset"].radius > 0 and rows["unified GLM"].radius > rows["SLM 2025"].radius
+    assert rows["likeset, joint"].radius > 0 and rows["unified GLM"].radius > rows["SLM 2025"].radius
     assert not rows["MK 2021"].provable and not rows["Wilks (fixed n)"].anytime
     again = compare(family, PLANE, theta, ARMS, alpha=ALPHA, rounds=30, repeats=3, seed=1)
     np.testing.assert_array_equal(result.widths, again.widths)
