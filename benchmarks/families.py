@@ -1,6 +1,6 @@
 """Benchmark: what a family of one's own costs: ``upper`` over 64 directions and one update, beside Poisson's.
 
-Logistic noise in four ways: a compiled loss with an accurate remainder (``tests/logistic_family.py``), one without, and
+Logistic noise in four ways: a compiled loss with an accurate remainder (``ls.Logistic``), one without, and
 ``CustomFamily`` with and without derivatives. Every covariate is observed once, so that all have the same number of
 terms; ``repeated`` observes each ten times, where Poisson merges and families with one term per outcome cannot. The set
 is prepared anew for each measurement.
@@ -9,9 +9,6 @@ is prepared anew for each measurement.
 from __future__ import annotations
 
 import copy
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +16,8 @@ from rich.progress import Progress
 
 import likeset as ls
 from benchmarks.common import ALPHA, Report, covariates, parameter, seconds
+from likeset.families.logistic import logistic
+from likeset.losses import Loss
 
 COUNT, DIM, RADIUS, DIRECTIONS, SCALE = 200, 5, 2.0, 64, 0.5
 TARGET = 3.0
@@ -34,14 +33,14 @@ COLUMNS = [
 ]
 
 
+class Subtracting(ls.Logistic):
+    """The same without an accurate remainder."""
+
+    loss = Loss(logistic)
+
+
 def logistic_families() -> dict[str, Any]:
     """Logistic noise in four ways."""
-    path = Path(__file__).parent.parent / "tests" / "logistic_family.py"
-    spec = spec_from_file_location("logistic_family", path)
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules["logistic_family"] = module
-    spec.loader.exec_module(module)
 
     def density(y: Any, z: Any) -> Any:
         v = np.abs(y - z) / SCALE
@@ -54,8 +53,8 @@ def logistic_families() -> dict[str, Any]:
         return (1 - np.tanh((z - y) / (2 * SCALE)) ** 2) / (2 * SCALE**2)
 
     return {
-        "compiled loss": module.Logistic(SCALE),
-        "without remainder": module.Subtracting(SCALE),
+        "compiled loss": ls.Logistic(SCALE),
+        "without remainder": Subtracting(SCALE),
         "CustomFamily, derivatives": ls.CustomFamily(density, support="real", convex=True, first=first, second=second),
         "CustomFamily": ls.CustomFamily(density, support="real", convex=True),
     }

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binom
 
 import likeset as ls
+from likeset import checks
 from test_contract import OneSided
 
 ALPHA = 0.1
@@ -24,6 +25,10 @@ FAMILIES = [
     ls.LogWeibull(2.0),
     ls.Exponential(),
 ]
+
+
+# Found in the package's list; few runs, as most of them have a loss of their own, which is slower.
+OTHERS = [f for f in checks.built_in_families() if f.convex and type(f) not in map(type, FAMILIES)]
 
 
 def misses(make, family, runs, steps, seed, bound=1.5, censor=None):
@@ -57,6 +62,13 @@ def test_default_sets_cover(family):
     runs = 150
     make = lambda: ls.ConfidenceSequence(family, ls.Linear(2, 1.5), ALPHA)  # noqa: E731
     assert misses(make, family, runs, steps=25, seed=1) <= allowed(runs)
+
+
+@pytest.mark.parametrize("family", OTHERS, ids=repr)
+def test_default_sets_of_other_families_cover(family):
+    runs = 30
+    make = lambda: ls.ConfidenceSequence(family, ls.Linear(2, 1.5), ALPHA)  # noqa: E731
+    assert misses(make, family, runs, steps=15, seed=7) <= allowed(runs)
 
 
 @pytest.mark.parametrize("predictor", [ls.FTRL(), ls.VAW(), ls.Aggregate(ls.FTRL(), ls.Mixture())], ids=repr)
@@ -114,7 +126,7 @@ def test_a_peeking_predictor_fails_this_test():
 @pytest.mark.slow
 @pytest.mark.parametrize("weighting", [None, ls.BiasWeighting("bound"), ls.BiasWeighting("projection")], ids=repr)
 @pytest.mark.parametrize("predictor", [ls.Mixture(), ls.FTRL()], ids=repr)
-@pytest.mark.parametrize("family", FAMILIES, ids=repr)
+@pytest.mark.parametrize("family", [*FAMILIES, *OTHERS], ids=repr)
 def test_every_construction_covers_in_a_long_simulation(family, predictor, weighting):
     runs = 400
     make = lambda: ls.ConfidenceSequence(family, ls.Linear(2, 1.5), ALPHA, predictor, weighting)  # noqa: E731

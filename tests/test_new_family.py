@@ -1,6 +1,6 @@
 """A family with a curve of its own, written outside the package: it gets everything that a built-in one has.
 
-``logistic_family.py`` is all there is: no line of the package knows it.
+``secant_family.py`` is all there is: no line of the package knows it.
 """
 
 import copy
@@ -11,8 +11,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import binom
-from scipy.stats import logistic as scipy_logistic
+from scipy.stats import binom, hypsecant
 from sklearn.gaussian_process.kernels import RBF
 
 import likeset as ls
@@ -23,7 +22,7 @@ from likeset._solver.smooth.mixture import Prepared as NewtonWindows
 from likeset._solver.smooth.mixture_newton import maximise_directions
 from likeset._solver.smooth.rays import project_rays
 from likeset.losses import Loss
-from logistic_family import Logistic, Subtracting, logistic, logistic_remainder
+from secant_family import Secant, Subtracting, log_cosh, log_cosh_remainder
 
 ALPHA = 0.1
 SRC = Path(ls.__file__).parent
@@ -35,7 +34,7 @@ def observed(family, count=60, dim=3, seed=0, bound=2.0, windows=None, repeated=
     theta = rng.normal(size=dim)
     theta *= 0.6 * min(bound, 2.0) / np.linalg.norm(theta)
     seq = ls.ConfidenceSequence(family, space or ls.Linear(dim, bound), ALPHA, windows=windows)
-    seq.update(X, Logistic(family.scale).sample(X @ theta, rng))
+    seq.update(X, Secant(family.scale).sample(X @ theta, rng))
     return seq, X, theta
 
 
@@ -48,21 +47,21 @@ def windows(arms, bound=2.0):
 
 def test_the_package_does_not_know_the_family():
     text = "\n".join(path.read_text() for path in SRC.rglob("*.py"))
-    assert "class Logistic" not in text
-    assert "logistic_family" not in text
+    assert "class Secant" not in text
+    assert "secant_family" not in text
 
 
 def test_kernels_are_not_compiled_again():
     if not hasattr(project_rays, "signatures"):
         pytest.skip("nothing is compiled")
     A = np.eye(3)
-    for family in (ls.Poisson(), Logistic(0.5), Subtracting(0.7)):
+    for family in (ls.Poisson(), Secant(0.5), Subtracting(0.7)):
         seq = ls.ConfidenceSequence(family, ls.Linear(3, 2.0), windows=windows(A))
         seq.update(A, [1.0, 0.0, 1.0])
         seq.set.upper(A)
         ls.ConfidenceSequence(family, ls.Linear(3, 2.0), windows=None).set.upper(A)
     assert len(maximise_directions.signatures) == 1
-    for family in (ls.Poisson(), Logistic(0.5)):
+    for family in (ls.Poisson(), Secant(0.5)):
         seq = ls.ConfidenceSequence(family, ls.Linear(3, 2.0), windows=None)
         seq.update(A, [1.0, 0.0, 1.0])
         seq.set.upper(A)
@@ -71,9 +70,9 @@ def test_kernels_are_not_compiled_again():
 
 @pytest.mark.parametrize("scale", [0.3, 2.0])
 def test_density_and_derivatives(scale):
-    family = Logistic(scale)
+    family = Secant(scale)
     y, z = np.linspace(-40, 40, 31), np.linspace(3, -2, 31)
-    np.testing.assert_allclose(family.log_density(y, z), scipy_logistic.logpdf(y, z, scale), rtol=1e-13)
+    np.testing.assert_allclose(family.log_density(y, z), hypsecant.logpdf(y, z, scale), rtol=1e-13)
     checks.check_family(family)
 
 
@@ -81,12 +80,12 @@ def test_density_and_derivatives(scale):
 @pytest.mark.parametrize("z", [-30.0, -1.0, 0.0, 0.4, 25.0])
 def test_remainders_keep_their_digits(z, u):
     """D(z, u) = u^2 ∫ (1 - t) L''(z + tu) dt over [0, 1]: by quadrature nothing cancels."""
-    loss = Logistic.loss
+    loss = Secant.loss
     second = lambda t: float(loss.at(0.2, z + t * u, (0.7,))[2])  # noqa: E731
     peaks = [t for t in ((0.2 - z) / u,) if 0.0 < t < 1.0]
     expected = u * u * quad(lambda t: (1 - t) * second(t), 0, 1, epsabs=0, epsrel=1e-12, points=peaks or None)[0]
     change = u * quad(second, 0, 1, epsabs=0, epsrel=1e-12, points=peaks or None)[0]
-    D, slope, bend = logistic_remainder(0.2, z, u, 0.7)
+    D, slope, bend = log_cosh_remainder(0.2, z, u, 0.7)
     assert pytest.approx(expected, rel=1e-10) == D
     assert slope == pytest.approx(change, rel=1e-10)
     assert bend == pytest.approx(second(1.0), rel=1e-10)
@@ -106,7 +105,7 @@ def test_a_loss_without_parameters_and_many_outcomes():
 @pytest.mark.parametrize("predictor", checks.built_in_predictors(), ids=lambda p: type(p).__name__)
 def test_predictor_contract(predictor):
     """Predictable, normalised, one-step growth at most one, saved and loaded bit for bit."""
-    family = Logistic(0.6)
+    family = Secant(0.6)
     if not checks.applicable(predictor, family):
         assert isinstance(predictor, ls.VAW)
         return
@@ -114,7 +113,7 @@ def test_predictor_contract(predictor):
 
 
 def test_one_step_growth_with_windows_and_weights():
-    family = Logistic(0.5)
+    family = Secant(0.5)
     seq = ls.ConfidenceSequence(
         family, ls.Linear(2, 1.5), ALPHA, weighting=ls.BiasWeighting(), windows=windows(np.eye(2))
     )
@@ -125,7 +124,7 @@ def test_one_step_growth_with_windows_and_weights():
 
 
 def test_equal_outcomes_of_a_covariate_are_one_term():
-    seq = ls.ConfidenceSequence(Logistic(), ls.Linear(2, 2.0), voices=None)
+    seq = ls.ConfidenceSequence(Secant(), ls.Linear(2, 2.0), voices=None)
     seq.update([[1.0, 0.0]] * 3 + [[0.0, 1.0]], [0.5, -1.0, 0.5, 0.5])
     terms = seq.ledger.merged.terms()
     assert isinstance(terms, LossTerms)
@@ -135,9 +134,9 @@ def test_equal_outcomes_of_a_covariate_are_one_term():
 
 
 def test_log_ratio_is_that_of_the_densities():
-    seq, X, theta = observed(Logistic(0.5), 40)
+    seq, X, theta = observed(Secant(0.5), 40)
     rows = seq.ledger
-    expected = rows.log_q.rows.sum() - scipy_logistic.logpdf(rows.y.rows, X @ theta, 0.5).sum()
+    expected = rows.log_q.rows.sum() - hypsecant.logpdf(rows.y.rows, X @ theta, 0.5).sum()
     assert seq.set.log_ratio(theta) == pytest.approx(expected, abs=1e-9)
 
 
@@ -148,8 +147,8 @@ def cvxpy_upper(s, X, y, scale, a, bound):
     """max a'theta by a conic solver; the level is taken from the log ratio at zero."""
     theta = cp.Variable(len(a))
     v = (X @ theta - y) / scale
-    loss = cp.sum(2 * cp.logistic(v) - v)
-    at_zero = float(np.sum(2 * np.logaddexp(0, -y / scale) + y / scale))
+    loss = cp.sum(cp.logistic(2 * v) - v)
+    at_zero = float(np.sum(np.logaddexp(0, -2 * y / scale) + y / scale))
     level = -np.log(s.alpha) - s.log_ratio(np.zeros(len(a))) + at_zero
     problem = cp.Problem(cp.Maximize(a @ theta), [loss <= level, cp.norm(theta) <= bound])
     with warnings.catch_warnings():
@@ -158,7 +157,7 @@ def cvxpy_upper(s, X, y, scale, a, bound):
     return float(problem.value)
 
 
-@pytest.mark.parametrize("family", [Logistic(0.5), Subtracting(0.5), Logistic(0.05)], ids=repr)
+@pytest.mark.parametrize("family", [Secant(0.5), Subtracting(0.5), Secant(0.05)], ids=repr)
 @pytest.mark.parametrize(("count", "dim", "bound", "repeated"), [(60, 3, 2.0, 1), (8, 3, 2.0, 2), (2, 4, 1.0, 1)])
 def test_bands_against_cvxpy(family, count, dim, bound, repeated):
     seq, X, _ = observed(family, count, dim, bound=bound, repeated=repeated)
@@ -174,7 +173,7 @@ def test_bands_against_cvxpy(family, count, dim, bound, repeated):
 def test_rounding_is_charged_outward():
     """Without an accurate remainder bounds may grow by rounding, but not shrink below what is attained."""
     for scale in (1.0, 1e-3, 1e-5):
-        exact, X, _ = observed(Logistic(scale), 40)
+        exact, X, _ = observed(Secant(scale), 40)
         rough, *_ = observed(Subtracting(scale), 40)
         A = np.random.default_rng(1).normal(size=(16, X.shape[1]))
         attained = exact.set.support(A).values
@@ -184,7 +183,7 @@ def test_rounding_is_charged_outward():
 
 
 def test_without_a_bound():
-    seq, X, _ = observed(Logistic(0.5), 40, 2, bound=np.inf)
+    seq, X, _ = observed(Secant(0.5), 40, 2, bound=np.inf)
     A = np.eye(2)
     reference = np.array([cvxpy_upper(seq.set, X, seq.ledger.y.rows, 0.5, a, 1e3) for a in A])
     np.testing.assert_allclose(seq.set.upper(A), reference, rtol=1e-6)
@@ -193,7 +192,7 @@ def test_without_a_bound():
 
 def test_an_impossible_model_is_found_empty():
     """The forecaster sees z = 3, Theta reaches 1."""
-    seq = ls.ConfidenceSequence(Logistic(0.05), ls.Linear(1, 1.0), ALPHA, predictor=ls.Fixed(lambda x: 3.0 * x[0]))
+    seq = ls.ConfidenceSequence(Secant(0.05), ls.Linear(1, 1.0), ALPHA, predictor=ls.Fixed(lambda x: 3.0 * x[0]))
     seq.update(np.ones((20, 1)), np.full(20, 3.0))
     assert seq.set.is_empty
     assert not seq.set.contains([1.0])
@@ -206,9 +205,9 @@ def test_functions():
     rng = np.random.default_rng(0)
     truth = np.sin(6 * grid)
     for chosen in ("auto", None):
-        seq = ls.ConfidenceSequence(Logistic(0.3), space, ALPHA, windows=chosen)
+        seq = ls.ConfidenceSequence(Secant(0.3), space, ALPHA, windows=chosen)
         rows = rng.integers(30, size=40)
-        seq.update(grid[rows, None], Logistic(0.3).sample(truth[rows], rng))
+        seq.update(grid[rows, None], Secant(0.3).sample(truth[rows], rng))
         assert (seq.windows is not None) == (chosen == "auto")
         low, high = seq.set.interval(grid[:, None])
         assert (low <= truth).all() and (truth <= high).all()
@@ -218,7 +217,7 @@ def test_functions():
 # -- windows ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", [Logistic(0.5), Subtracting(0.5)], ids=repr)
+@pytest.mark.parametrize("family", [Secant(0.5), Subtracting(0.5)], ids=repr)
 def test_windows_against_the_dual(family):
     _, X, _ = observed(family)
     seq, X, _ = observed(family, windows=windows(X[:6]))
@@ -238,7 +237,7 @@ def test_windows_against_the_dual(family):
 
 
 def test_arms_bring_windows_where_observations_tell_much():
-    seq = ls.ConfidenceSequence(Logistic(0.05), ls.Linear(2, 2.0))
+    seq = ls.ConfidenceSequence(Secant(0.05), ls.Linear(2, 2.0))
     seq.expect(np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]]))
     assert seq.windows is not None
 
@@ -254,7 +253,7 @@ def coverage_misses(runs, numerator, windowed):
         rng = np.random.default_rng([seed, 99])
         theta = rng.normal(size=2)
         theta *= rng.uniform() / np.linalg.norm(theta)
-        family = Logistic(0.4)
+        family = Secant(0.4)
         chosen = windows(arms, 1.0) if windowed else None
         seq = ls.ConfidenceSequence(family, ls.Linear(2, 1.0), ALPHA, predictor=numerator(theta), windows=chosen)
         total, best = np.zeros(4), 0
@@ -284,7 +283,7 @@ def test_coverage_test_can_fail():
             return self
 
         def log_density(self, y):
-            return scipy_logistic.logpdf(y, 0.0, 0.4) + 0.5
+            return hypsecant.logpdf(y, 0.0, 0.4) + 0.5
 
         def observe(self, phi, y):
             pass
@@ -298,11 +297,11 @@ def test_coverage_test_can_fail():
 
 def test_save_and_load(tmp_path):
     for chosen in (None, windows(np.eye(3))):
-        seq, X, _ = observed(Logistic(0.5), 30, windows=chosen)
+        seq, X, _ = observed(Secant(0.5), 30, windows=chosen)
         seq.save(tmp_path / "seq.likeset")
         with pytest.raises(ls.InvalidArgumentError, match=r"family=\.\.\."):
             ls.load(tmp_path / "seq.likeset")
-        loaded = ls.load(tmp_path / "seq.likeset", family=Logistic(0.5))
+        loaded = ls.load(tmp_path / "seq.likeset", family=Secant(0.5))
         seq.update(X[:2], [0.3, 0.1])
         loaded.update(X[:2], [0.3, 0.1])
         np.testing.assert_array_equal(seq.set.upper(X), loaded.set.upper(X))
@@ -318,13 +317,13 @@ def test_a_failed_update_leaves_no_trace():
             self.left -= 1
             if not self.left:
                 raise RuntimeError("tired")
-            return ls.PlugIn(Logistic(0.5), 0.0)
+            return ls.PlugIn(Secant(0.5), 0.0)
 
         def observe(self, phi, y):
             pass
 
     X = np.random.default_rng(0).normal(size=(18, 2))
-    seq = ls.ConfidenceSequence(Logistic(0.5), ls.Linear(2, 2.0), predictor=Tired())
+    seq = ls.ConfidenceSequence(Secant(0.5), ls.Linear(2, 2.0), predictor=Tired())
     seq.update(X, np.arange(18.0) / 9)
     before, bands = seq.set.log_ratio([0.1, 0.2]), seq.set.upper(X)
     with pytest.raises(RuntimeError, match="tired"):
@@ -342,7 +341,7 @@ class Bare:
     convex, discrete, observation_shape = True, False, ()
 
     def __init__(self, scale):
-        self._whole = Logistic(scale)
+        self._whole = Secant(scale)
         self.scale = scale
         for name in ("observations", "log_density", "derivatives", "sample", "mean", "curvature_bounds", "outcomes"):
             setattr(self, name, getattr(self._whole, name))
@@ -352,7 +351,7 @@ class Bare:
 
 
 def test_generic_answers_give_the_same_sets():
-    whole, X, _ = observed(Logistic(0.5), 30)
+    whole, X, _ = observed(Secant(0.5), 30)
     bare, *_ = observed(Bare(0.5), 30)
     np.testing.assert_allclose(bare.ledger.log_q.rows, whole.ledger.log_q.rows, atol=1e-6)
     np.testing.assert_allclose(bare.set.upper(X), whole.set.upper(X), rtol=1e-5)
@@ -362,7 +361,7 @@ def test_generic_answers_give_the_same_sets():
 def test_the_two_functions_agree():
     """The loss and its remainder are the same function."""
     for y, z, u in ((0.0, 1.0, 0.5), (2.0, -1.0, 4.0), (0.3, 0.3, -1.0)):
-        value, first, _ = logistic(y, z, 0.7)
-        there, slope, second = logistic(y, z + u, 0.7)
-        D, change, bend = logistic_remainder(y, z, u, 0.7)
+        value, first, _ = log_cosh(y, z, 0.7)
+        there, slope, second = log_cosh(y, z + u, 0.7)
+        D, change, bend = log_cosh_remainder(y, z, u, 0.7)
         np.testing.assert_allclose([D, change, bend], [there - value - first * u, slope - first, second], rtol=1e-9)

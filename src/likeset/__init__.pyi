@@ -33,10 +33,16 @@ from .families import Bernoulli as Bernoulli
 from .families import Binomial as Binomial
 from .families import CustomFamily as CustomFamily
 from .families import Exponential as Exponential
+from .families import Gamma as Gamma
 from .families import Gaussian as Gaussian
+from .families import Geometric as Geometric
 from .families import Laplace as Laplace
+from .families import Logistic as Logistic
+from .families import LogNormal as LogNormal
 from .families import LogWeibull as LogWeibull
+from .families import NegativeBinomial as NegativeBinomial
 from .families import Poisson as Poisson
+from .families import StudentT as StudentT
 from .families import Weibull as Weibull
 from .persistence import load as load
 from .predictors import FTRL as FTRL

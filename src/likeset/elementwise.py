@@ -23,6 +23,7 @@ LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # lo
 SHIFTER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds a double to an integer, found in its lowest bits
 SHIFTER_BITS = 0x4338000000000000
 SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
+FAR = 600.0  # exponents beyond which log(1 + b e^r) is a straight line in r
 F2, F3, F4, F5, F6, F7, F8, F9, F10, F11, F12, F13 = (1.0 / math.factorial(k) for k in range(2, 14))
 
 
@@ -61,3 +62,35 @@ def log_parts(y: float) -> tuple[float, float]:
     tail = 1 / 15 + q * (1 / 17 + q * (1 / 19 + q * (1 / 21)))
     tail = q * (1 / 3 + q * (1 / 5 + q * (1 / 7 + q * (1 / 9 + q * (1 / 11 + q * (1 / 13 + q * tail))))))
     return exponent * LN2_HIGH + (2.0 * w + 2.0 * w * tail + exponent * LN2_LOW), w * (2.0 * tail - excess)
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
+def softplus_sides(v: float) -> tuple[float, float, float, float]:
+    """(A(v), A(-v), s(v), s(-v)) of A(v) = log(1 + e^v), s = A' = 1/(1 + e^-v): none by subtraction from one."""
+    e, _ = exp_parts(-abs(v))
+    low, _ = log_parts(e)
+    high, large, small = abs(v) + low, 1.0 / (1.0 + e), e / (1.0 + e)
+    up = v > 0.0
+    return high if up else low, low if up else high, large if up else small, small if up else large
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
+def softplus_remainder(v: float, r: float) -> tuple[float, float, float]:
+    """(D, s(v + r) - s(v), s'(v + r)) with D = A(v + r) - A(v) - A'(v) r for A(v) = log(1 + e^v), without cancellation.
+
+    D(v, r) = D(-v, -r): with v <= 0, b = s(v) and q = b (e^r - 1),
+    D = log(1 + q) - b r,   for small r   [log(1 + q) - q] + b [e^r - 1 - r].
+    """
+    sign = -1.0 if v > 0.0 else 1.0
+    r = sign * r
+    e, _ = exp_parts(-abs(v))
+    b = e / (1.0 + e)
+    c = min(r, FAR)  # beyond, log(1 + q) is a straight line
+    growth, remainder = exp_parts(c)
+    is_small = abs(r) < 0.25
+    gain = remainder + c if is_small else growth - 1.0
+    q = b * gain
+    logarithm, log_remainder = log_parts(q)
+    D = log_remainder + b * remainder if is_small else logarithm + (r - c) - b * r
+    bend = b * (1.0 - b) / (1.0 + q)
+    return D, sign * bend * gain, bend * growth / (1.0 + q)

@@ -9,6 +9,8 @@ import numpy as np
 from likeset._typing import Array
 from likeset.compiling import njit
 
+_STIRLING_FROM = 16.0
+
 
 def log_gamma(x: Array | float) -> Array:
     """log |Gamma(x)|, elementwise."""
@@ -16,6 +18,26 @@ def log_gamma(x: Array | float) -> Array:
     if x.ndim == 0:
         return np.asarray(math.lgamma(x))
     return _log_gamma(x.ravel()).reshape(x.shape)  # type: ignore[no-any-return]
+
+
+def log_rising(x: float, a: float) -> float:
+    """log [Gamma(x + a) / Gamma(x)] for x > 0, a > -1, x + a > 0: by Stirling's series where both are large and cancel.
+
+    With S(x) = log Gamma(x) - [(x - 1/2) log x - x + log(2 pi)/2],
+    log Gamma(x + a) - log Gamma(x) = (x + a - 1/2) log(1 + a/x) + a log x - a + S(x + a) - S(x).
+
+    >>> round(log_rising(1e12, 1.0) - math.log(1e12), 12)
+    0.0
+    """
+    if x < _STIRLING_FROM:
+        return math.lgamma(x + a) - math.lgamma(x)
+    return (x + a - 0.5) * math.log1p(a / x) - a + a * math.log(x) + _stirling(x + a) - _stirling(x)
+
+
+def _stirling(x: float) -> float:
+    """S(x), for x of at least 15: the next term of the series is below 1e-16."""
+    r = 1.0 / (x * x)
+    return (1.0 / 12 - r * (1.0 / 360 - r * (1.0 / 1260 - r * (1.0 / 1680 - r * (1.0 / 1188 - r * 691 / 360360))))) / x
 
 
 def log_normal_cdf(x: Array | float) -> Array:

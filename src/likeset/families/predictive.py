@@ -1,7 +1,7 @@
 r"""Predictive densities  q_j(y) = ∫ p(y | z) N(z; m_j, s_j^2) dz  of J Gaussian beliefs about z, at once.
 
-Closed forms for Gaussian and Laplace noise; a fixed Gauss-Hermite rule otherwise. The rule need not be accurate:
-a finite mixture of the family's densities *is* a density, so validity does not depend on it.
+Closed forms for Gaussian noise (also of log y) and Laplace noise; a fixed Gauss-Hermite rule otherwise. The rule
+need not be accurate: a finite mixture of the family's densities *is* a density, so validity does not depend on it.
 """
 
 from __future__ import annotations
@@ -46,6 +46,18 @@ class GaussianPredictive:
         """J, if these are J densities of the family's outcomes."""
         intact = np.array_equal(self.log_scale, np.log(_ROOT_TWO_PI * self.sd))
         return _of_numbers(family, self.mean, self.sd) if intact else None
+
+
+class LogNormalPredictive(GaussianPredictive):
+    """Of y > 0 with log y ~ N(m_j, s_j^2 + sigma^2)."""
+
+    def log_densities(self, y: Array) -> Array:
+        """Normal log-densities of log y, less log y."""
+        y = np.asarray(y, dtype=np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(y)
+            values = super().log_densities(logs) - logs[..., None]
+        return np.where((y > 0.0)[..., None], values, -np.inf)
 
 
 class LaplacePredictive:
@@ -109,7 +121,7 @@ def hermite_rule() -> tuple[Array, Array]:
 def count_of_densities(components: object, family: Family) -> int | None:
     """How many densities of this family's outcomes these are, if they are as they were made; None if unknown."""
     known: Any = type(components)
-    built_in = known in (GaussianPredictive, LaplacePredictive, QuadraturePredictive)
+    built_in = known in (GaussianPredictive, LogNormalPredictive, LaplacePredictive, QuadraturePredictive)
     return known.count_for(components, family) if built_in else None
 
 

@@ -3,6 +3,7 @@ r"""Observations of numbered covariates, merged as far as a family's likelihood 
 * :class:`CurveSums`     two sums per covariate (exponential families; for the evidence :mod:`.evidence_sums` is used);
 * :class:`PointSums`     sorted points (Laplace noise);
 * :class:`LossSums`      distinct outcomes with weights, for a compiled loss;
+* :class:`MeanSums`      one mean per covariate, for a compiled loss that is affine in y;
 * :class:`PairSums`      the same for any family at all, through its functions.
 """
 
@@ -198,6 +199,21 @@ class LossSums(SortedOutcomes):
         return LossTerms(self.family.loss, parameters, *self.joined(count))
 
     snapshot = terms
+
+
+class MeanSums(LossSums):
+    """For a compiled loss that is affine in y:  sum_i w_i L(y_i, z) = W L(m, z)  with W = sum w_i and the mean m.
+
+    One term per covariate, at the weighted mean of its outcomes, however many there are.
+    """
+
+    def insert(self, index: int, y: float, weight: float, merge: bool) -> None:
+        """Move the mean of the covariate; an outcome of weight zero is not one."""
+        super().insert(index, y, weight, merge)
+        points, weights = self.points[index], self.weights[index]
+        if len(points) > 1:
+            total = weights.sum()
+            self.points[index], self.weights[index] = np.array([weights @ points / total]), np.array([total])
 
 
 class PairSums:

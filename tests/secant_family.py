@@ -1,4 +1,4 @@
-"""Logistic noise with known scale: a family with a curve that likeset has never heard of, complete in this file."""
+"""Hyperbolic-secant noise with known scale: a family that likeset has never heard of, complete in this file."""
 
 from __future__ import annotations
 
@@ -15,25 +15,29 @@ from likeset.losses import Loss
 LARGE = 600.0
 
 
-def logistic(y, z, scale):
-    """L = |v| + 2 log(1 + e^-|v|), v = (z - y)/scale, with L' = tanh(v/2)/scale and L'' = 2 s(v) s(-v)/scale^2."""
+def log_cosh(y, z, scale):
+    """L = log cosh v = |v| + log(1 + e^-2|v|) - log 2, v = (z - y)/scale; L' = tanh(v)/scale.
+
+    L'' = 1/(scale cosh v)^2.
+    """
     v = (z - y) / scale
-    e, _ = exp_parts(-abs(v))
+    e, _ = exp_parts(-2.0 * abs(v))
     logarithm, _ = log_parts(e)
     small = e / (1.0 + e)
     sign = 1.0 if v > 0.0 else -1.0
-    return abs(v) + 2.0 * logarithm, sign * (1.0 - 2.0 * small) / scale, 2.0 * small / ((1.0 + e) * scale * scale)
+    value = abs(v) + logarithm - math.log(2.0)
+    return value, sign * (1.0 - 2.0 * small) / scale, 4.0 * small / ((1.0 + e) * scale * scale)
 
 
-def logistic_remainder(y, z, u, scale):
-    """L is 2 log(1 + e^v) and a line, and D(v, r) = D(-v, -r): with v <= 0, b = s(v), q = b (e^r - 1), r = u/scale,
+def log_cosh_remainder(y, z, u, scale):
+    """With w = 2v and r = 2u/scale, log cosh v is log(1 + e^w) and a line, and D(w, r) = D(-w, -r): with w <= 0,
 
-    D / 2 = log(1 + q) - b r,  for small r [log(1 + q) - q] + b [e^r - 1 - r], which does not cancel.
+    b = 1/(1 + e^-w) and q = b (e^r - 1),  D = log(1 + q) - b r,  for small r [log(1 + q) - q] + b [e^r - 1 - r].
     """
-    v, r = (z - y) / scale, u / scale
-    sign = -1.0 if v > 0.0 else 1.0
+    w, r = 2.0 * (z - y) / scale, 2.0 * u / scale
+    sign = -1.0 if w > 0.0 else 1.0
     r = sign * r
-    e, _ = exp_parts(-abs(v))
+    e, _ = exp_parts(-abs(w))
     b = e / (1.0 + e)
     c = min(r, LARGE)  # beyond, log(1 + q) is a straight line
     growth, remainder = exp_parts(c)
@@ -43,13 +47,13 @@ def logistic_remainder(y, z, u, scale):
     logarithm, log_remainder = log_parts(q)
     D = log_remainder + b * remainder if is_small else logarithm + (r - c) - b * r
     bend = b * (1.0 - b) / (1.0 + q)
-    return 2.0 * D, 2.0 * sign * bend * gain / scale, 2.0 * bend * growth / ((1.0 + q) * scale * scale)
+    return D, 2.0 * sign * bend * gain / scale, 4.0 * bend * growth / ((1.0 + q) * scale * scale)
 
 
-class Logistic(LossFamily):
-    """y = z + scale * standard logistic noise."""
+class Secant(LossFamily):
+    """y = z + scale * noise of density 1/(pi cosh)."""
 
-    loss = Loss(logistic, logistic_remainder)
+    loss = Loss(log_cosh, log_cosh_remainder)
 
     def __init__(self, scale=1.0):
         self.scale = positive("scale", scale)
@@ -59,20 +63,21 @@ class Logistic(LossFamily):
         return {"scale": self.scale}
 
     def constant(self, y):
-        return -math.log(self.scale)
+        return -math.log(math.pi * self.scale)
 
     def observations(self, y):
         return observation_vector(y)
 
     def sample(self, z, rng):
-        return np.asarray(rng.logistic(real_array("z", z), self.scale))
+        z = real_array("z", z)
+        return z + self.scale * np.log(np.tan(0.5 * np.pi * rng.uniform(1e-300, 1.0, size=z.shape)))
 
     def mean(self, z):
         return floats("z", z)
 
     def curvature_bounds(self, bound):
         largest_predictor(bound)
-        return 0.0, 0.5 / self.scale**2
+        return 0.0, 1.0 / self.scale**2
 
     def outcomes(self, z):
         z = predictor_vector(z)
@@ -80,7 +85,7 @@ class Logistic(LossFamily):
         return panels(np.linspace(low, high, 2 + node_count(z, (high - low) / self.scale)), nodes_per_panel=8)
 
 
-class Subtracting(Logistic):
+class Subtracting(Secant):
     """The same without an accurate remainder: what rounding may cost is added to bounds."""
 
-    loss = Loss(logistic)
+    loss = Loss(log_cosh)
