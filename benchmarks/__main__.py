@@ -29,6 +29,7 @@ from benchmarks import (
     support,
     updates,
     variants,
+    voices,
     widths,
     windows,
 )
@@ -51,6 +52,7 @@ STUDIES = {
     "linear": linear.run,
     "widths": widths.run,
     "stops": stops.run,
+    "voices": voices.run,
 }  # what else was tried: only when asked for
 
 
