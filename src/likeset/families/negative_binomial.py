@@ -189,7 +189,8 @@ class Geometric(CurveFamily):
         """-A(z) - y A(-z): nothing cancels for large counts."""
         y, z = self._in_support(y), floats("z", z)
         try:
-            return -curve_heights(self.curve, z) - y * curve_heights(self.curve, -z)
+            with np.errstate(over="ignore", invalid="ignore"):
+                return -curve_heights(self.curve, z) - y * curve_heights(self.curve, -z)
         except ValueError:
             raise misfit(y, z) from None
 
