@@ -185,7 +185,7 @@ def test_rounding_is_charged_outward():
 def test_without_a_bound():
     seq, X, _ = observed(Secant(0.5), 40, 2, bound=np.inf)
     A = np.eye(2)
-    reference = np.array([cvxpy_upper(seq.set, X, seq.ledger.y.rows, 0.5, a, 1e3) for a in A])
+    reference = np.array([cvxpy_upper(seq.set, X, seq.ledger.y.rows, 0.5, a, 30.0) for a in A])
     np.testing.assert_allclose(seq.set.upper(A), reference, rtol=1e-6)
     assert not seq.set.is_empty
 

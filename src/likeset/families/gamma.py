@@ -104,7 +104,7 @@ class Gamma(LossFamily):
 
     def information(self, z: Array) -> Array:
         """I(z) = k."""
-        return np.full_like(z, self.shape)
+        return np.full_like(floats("z", z), self.shape)
 
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """mu = k e^-B, L = k e^B, as for survival times (the curvature k y e^-z depends on y)."""

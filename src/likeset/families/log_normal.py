@@ -11,7 +11,7 @@ from likeset._typing import Array
 from likeset.arguments import floats
 from likeset.curves import Curve
 from likeset.embedded import Embedded
-from likeset.families.base import observation_vector, refuse
+from likeset.families.base import moments, observation_vector, refuse
 from likeset.families.beliefs import ExactPosterior
 from likeset.families.curve_family import CurveFamily
 from likeset.families.gaussian import Gaussian
@@ -90,7 +90,7 @@ class LogNormal(CurveFamily):
 
     def predictive(self, mean: Array, sd: Array, reach: float) -> LogNormalPredictive:
         """Exact predictive densities."""
-        return LogNormalPredictive(self.sigma, mean, sd)
+        return LogNormalPredictive(self.sigma, *moments(mean, sd))
 
     def unbiased_response(self) -> Response:
         """log y."""

@@ -74,7 +74,7 @@ class Logistic(LossFamily):
 
     def information(self, z: Array) -> Array:
         """I(z) = 1/(3 scale^2)."""
-        return np.full_like(z, 1.0 / (3.0 * self.scale**2))
+        return np.full_like(floats("z", z), 1.0 / (3.0 * self.scale**2))
 
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """mu = 0 (far from y the loss is nearly straight), L = 1/(2 scale^2)."""

@@ -144,7 +144,7 @@ class NegativeBinomial(LossFamily):
 
     def information(self, z: Array) -> Array:
         """I(z) = r s(m) = e^z / (1 + dispersion e^z)."""
-        return self._r * sigmoid(z - self.parameters[1])
+        return self._r * sigmoid(floats("z", z) - self.parameters[1])
 
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """The least and the largest information over |z| <= B (the curvature itself depends on y)."""
@@ -189,7 +189,8 @@ class Geometric(CurveFamily):
         """-A(z) - y A(-z): nothing cancels for large counts."""
         y, z = self._in_support(y), floats("z", z)
         try:
-            return -curve_heights(self.curve, z) - y * curve_heights(self.curve, -z)
+            with np.errstate(over="ignore", invalid="ignore"):
+                return -curve_heights(self.curve, z) - y * curve_heights(self.curve, -z)
         except ValueError:
             raise misfit(y, z) from None
 
@@ -204,7 +205,7 @@ class Geometric(CurveFamily):
 
     def information(self, z: Array) -> Array:
         """I(z) = s(z)."""
-        return sigmoid(z)
+        return sigmoid(floats("z", z))
 
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """The least and the largest information over |z| <= B: s(-B) and s(B)."""

@@ -103,7 +103,7 @@ class StudentT:
 
     def information(self, z: Array) -> Array:
         """I(z) = (df + 1) / ((df + 3) scale^2)."""
-        return np.full_like(z, (self.df + 1.0) / ((self.df + 3.0) * self.scale**2))
+        return np.full_like(floats("z", z), (self.df + 1.0) / ((self.df + 3.0) * self.scale**2))
 
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """mu = 0 (it is negative far out: not convex), L = (df + 1)/(df scale^2)."""
