@@ -89,8 +89,9 @@ class BiasWeighting:
     Symbols: lambda ``penalty``, B the space's bound, mu and L the family's ``curvature_bounds(B)``.
 
     Weighted on both sides, as validity demands, they keep R_t independent of the noise where w = 1 makes it blow up,
-    and make intervals narrower than w = 1 does for inference with little noise. They do not lower the regret of short
-    bandit games, and the default (voices) is narrower in nearly every case: ``likeset reproduce weights`` and ``fig2``.
+    and make intervals narrower than w = 1 does for inference with little noise. They do little for the regret of short
+    bandit games (``"bound"`` nothing), and the default (voices) is narrower in nearly every case: ``likeset reproduce
+    weights`` and ``fig2``.
     """
 
     def __init__(self, estimate: str = "bound", penalty: float = 1.0) -> None:

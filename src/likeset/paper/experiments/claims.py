@@ -154,6 +154,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("fig2", "In bandit games, weighting by the bias improves on w = 1.", paper_beats(_UNWEIGHTED)),
     Claim(
         "fig2",
+        "In bandit games, weighting by the bound of Theorem 2 improves on w = 1.",
+        beats(among("lr-bound"), _UNWEIGHTED),
+    ),
+    Claim(
+        "fig2",
         "With the weights on one side only, weighting does improve on w = 1 ...",
         beats(among("lr-one-sided"), _UNWEIGHTED, problems=("gaussian",)),
         CONTROL,

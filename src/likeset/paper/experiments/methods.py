@@ -113,11 +113,11 @@ _STYLES = {
     "AMM": ("#8c564b", "h"),
     "CMM": ("#4b0082", "d"),
     "DMM": ("#b8860b", "p"),
-    "SLM 2025": ("#e7298a", "1"),
-    "WWR 2023": ("#008b8b", "2"),
+    "SLM 2025": ("#e7298a", ">"),
+    "WWR 2023": ("#008b8b", "v"),
     "self-normalised": ("#1f3b73", "8"),
-    "unified GLM": ("#7f7f00", "3"),
-    "regret GLM": ("#ff7f50", "4"),
+    "unified GLM": ("#7f7f00", "s"),
+    "regret GLM": ("#ff7f50", "^"),
     "Bregman (Laplace)": ("#708238", "H"),
 }
 """Colour and marker of every set of others: no two alike."""
