@@ -24,7 +24,7 @@ from likeset.voices import Voices
 from likeset.voices.automatic import automatic_voices
 
 ARMS, DIRECTIONS = 40, 10
-FIRST_SEED = 70_000
+FIRST_SEED = 90_000
 
 
 @dataclass(frozen=True)

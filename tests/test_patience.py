@@ -239,7 +239,10 @@ def test_voices_by_purpose():
     assert isinstance(ls.ConfidenceSequence(ls.Poisson(), linear).voices, ls.Patience)
     sequence = ls.ConfidenceSequence(ls.Poisson(), linear)
     sequence.expect(ARMS, purpose="inference")
-    assert isinstance(sequence.voices, Beside)
+    assert isinstance(sequence.voices, ls.Patience)
+    solid = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3, 1.0))
+    solid.expect(np.eye(3), purpose="inference")
+    assert isinstance(solid.voices, Beside)
     sequence.expect(ARMS)
     assert isinstance(sequence.voices, ls.Windows) and sequence.windows is sequence.voices
     sequence.expect(purpose="optimism")

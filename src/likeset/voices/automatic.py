@@ -1,18 +1,19 @@
-r"""Which voices: what ``voices="auto"`` means, chosen by measurement (docs/patience.md has the table).
+r"""Which voices: what ``voices="auto"`` means, chosen by measurement (docs/patience.md has the tables).
 
-    purpose                                 linear models                            function spaces
-    inference: nothing announced            patience                                 windows, each with three patiences
-    inference about announced arms,         patience beside windows around           the same, around the arms
-    certified stops (``Elimination``)       the arms, if one observation tells much  where there is no domain
-    optimism (``UCB``)                      windows around the arms, half joint,     windows
-                                            if one observation tells much; or joint
+    purpose                              linear models                              function spaces
+    inference: nothing announced         patience                                   three patiences within windows
+    inference about announced arms,      patience; from three dimensions on         the same, around the arms
+    certified stops (``Elimination``)    beside windows around the arms             where there is no domain
+    optimism (``UCB``)                   windows around the arms, half joint,       windows
+                                         if one observation tells much; or joint
 
 Patience pays for learning once instead of for ever (:mod:`~likeset.voices.patience`), which makes well-explored
 directions narrow first: what inference and certified stops want, and an optimist does not, whom it sends exploring.
 
-Windows pay for what had to be learnt near a point. In linear models they save something where observations tell much;
-where they tell little, little is learnt, and there is nothing to save. The measure is how different the law of one
-observation can be for two parameters of Theta: four times the Bhattacharyya distance,
+Windows pay for what had to be learnt near a point. In two dimensions there is little else to learn, and their share of
+the error level is better spent on patience. An optimist in a linear model gains from windows where one observation
+tells much; where it tells little, little is learnt, and there is nothing to save. The measure is how different the law
+of one observation can be for two parameters of Theta: four times the Bhattacharyya distance,
 
     -4 log integral sqrt( p(y | z = reach/2) p(y | z = -reach/2) ) dy,       reach = B max_i |x_i|,
 
@@ -38,6 +39,8 @@ from likeset.voices.patience import Patience
 from likeset.voices.windows import Correlated, Windows
 
 MUCH = 2.5
+ALIKE = 0.4  # correlation of arms in one window of a linear model
+SEVERAL = 3  # dimensions from which on windows help inference
 _SMALLEST = 2.0**-20
 
 
@@ -51,10 +54,11 @@ def automatic_voices(
     if not fast_windows(family) or not np.isfinite(space.bound):
         return None
     if isinstance(space, Linear):
-        windows = _around(family, space, arms)
         if purpose == "optimism":
-            return None if windows is None else Windows(windows.centres, windows.correlation, joint_share=0.5)
-        return Patience() if windows is None else Patience().beside(windows)
+            return _around(family, space, arms)
+        if arms is None or len(arms) < 2 or space.dim < SEVERAL:
+            return Patience()
+        return Patience().beside(Windows.covering(space, arms, correlation=ALIKE))
     if not isinstance(space, Correlated):
         return None
     if getattr(space, "domain", None) is not None:
@@ -67,11 +71,12 @@ def automatic_voices(
 
 
 def _around(family: Family, space: Linear, arms: Array | None) -> Windows | None:
-    """Windows around the arms of a linear model, where they pay."""
+    """Windows for an optimist in a linear model, where they pay."""
     if arms is None or len(arms) < 2:
         return None
     reach = space.bound * float(np.linalg.norm(arms, axis=1).max())
-    return Windows.covering(space, arms, correlation=0.4) if tells_much(family, reach) else None
+    much = tells_much(family, reach)
+    return Windows.covering(space, arms, correlation=ALIKE, joint_share=0.5) if much else None
 
 
 def tells_much(family: Family, reach: float) -> bool:
