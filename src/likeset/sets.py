@@ -95,8 +95,7 @@ class LikelihoodSet:
     @property
     def is_empty(self) -> bool:
         """Whether no parameter is plausible: a certified alarm, at level alpha, that the model is wrong."""
-        with SingleThreadedBlas():
-            return not self._evidence.says_nothing and self._kernel.status == "empty"
+        return not self._evidence.says_nothing and self._kernel.status == "empty"
 
     # -- extrema ------------------------------------------------------------------------------------------------
 
@@ -244,13 +243,13 @@ class LikelihoodSet:
                 "extrema and emptiness need a negative log-density that is convex in z, and this family is not "
                 "declared so; contains() and log_ratio() work for any family."
             )
-        return self._evidence.kernel
+        with SingleThreadedBlas():
+            return self._evidence.kernel
 
     def _answering(self) -> Kernel:
         """The kernel of a set that is not empty."""
-        with SingleThreadedBlas():
-            if self._kernel.status == "empty":
-                raise EmptySetError(self.alpha)
+        if self._kernel.status == "empty":
+            raise EmptySetError(self.alpha)
         return self._kernel
 
     def _values(self, theta: Any) -> Array:

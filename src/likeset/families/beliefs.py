@@ -19,6 +19,7 @@ import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms
 from likeset._solver.linalg.matrix import cholesky, dot, rank_one_update, solve_lower, solve_lower_transposed
+from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._solver.newton import minimise_over_ball, newton_ball
 from likeset._solver.problem import CurveTerms, PointTerms
 from likeset._typing import Array
@@ -297,9 +298,10 @@ class LaplacePosterior(FittedPosterior):
         assert isinstance(terms, CurveTerms)
         means, factors = self.beliefs.writable()
         X, curve = self.data.coordinates, int(terms.curve)
-        for j, prior in enumerate(self.beliefs.priors):  # from the mode before
-            means[j], *_ = newton_ball(X, curve, terms.a, terms.s, 0.5 * prior, math.inf, means[j], MODE_GAP, 50)
-            cholesky((X.T * evaluate_terms(terms, X @ means[j])[2]) @ X, prior, factors[j])
+        with SingleThreadedBlas():
+            for j, prior in enumerate(self.beliefs.priors):  # from the mode before
+                means[j], *_ = newton_ball(X, curve, terms.a, terms.s, 0.5 * prior, math.inf, means[j], MODE_GAP, 50)
+                cholesky((X.T * evaluate_terms(terms, X @ means[j])[2]) @ X, prior, factors[j])
 
     def _refit_due(self) -> bool:
         return self.data.count <= REFIT_ALWAYS_BELOW or self.unfitted * REFIT_GROWTH >= self.data.count

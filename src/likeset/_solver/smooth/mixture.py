@@ -169,12 +169,14 @@ def _centred(target: MixtureSet, z: Array) -> CentredTerms:
 
 def _entries(target: MixtureSet, rows: _Rows, tilts: Array) -> tuple[IntArray, IntArray, Array, Array]:
     """starts, rows, amounts and tilts: what every voice hears of each row."""
-    windows, count = target.voices, max(len(rows.first), 1)
+    voices, count = target.voices, max(len(rows.first), 1)
     amounts = target.terms.a if isinstance(target.terms, CurveTerms) else np.ones(len(tilts))
-    places, entry = np.unique(windows.owners * count + rows.of[windows.members], return_inverse=True)
+    if len(rows.first) == len(rows.of):  # every term has a row of its own
+        return voices.starts, voices.members, amounts[voices.members], tilts[voices.members]
+    places, entry = np.unique(voices.owners * count + rows.of[voices.members], return_inverse=True)
     heard = np.zeros((len(places), 2))
-    np.add.at(heard, entry.ravel(), np.column_stack([amounts, tilts])[windows.members])
-    starts = np.searchsorted(places, np.arange(len(windows.log_shares) + 1) * count).astype(np.int64)
+    np.add.at(heard, entry.ravel(), np.column_stack([amounts, tilts])[voices.members])
+    starts = np.searchsorted(places, np.arange(len(voices.log_shares) + 1) * count).astype(np.int64)
     return starts, places % count, *np.ascontiguousarray(heard.T)
 
 
@@ -190,12 +192,17 @@ def _reach(target: MixtureSet, exponents: Array, tilt: Array, second: Array, err
     total = float(log_sum_exp(log_shares))
     voices = np.exp(log_shares - total)
     pulls = group_pulls(target.voices, voices, len(tilt))
-    values = np.linalg.eigvalsh((target.X.T * (pulls * second)) @ target.X)
+    hessian = (target.X.T * (pulls * second)) @ target.X
+    g = float(np.linalg.norm(target.X.T @ (pulls * tilt)))
+    room = max(target.level - total - float(voices @ (exponents - log_shares)), 0.0) + err
+    mean = float(np.trace(hessian)) / len(hessian)
+    # The smallest curvature is no larger than their mean: mostly that tells that the set is not small.
+    if g + math.sqrt(g * g + 2.0 * mean * room) >= DISTANT * target.radius * mean:
+        return math.inf
+    values = np.linalg.eigvalsh(hessian)
     lam = float(values[0]) - 64 * EPS * len(values) * float(values[-1])
     if not lam > 0.0:
         return math.inf
-    g = float(np.linalg.norm(target.X.T @ (pulls * tilt)))
-    room = max(target.level - total - float(voices @ (exponents - log_shares)), 0.0) + err
     return 1.01 * (g + math.sqrt(g * g + 2.0 * lam * room)) / lam
 
 
