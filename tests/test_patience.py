@@ -255,9 +255,9 @@ def test_voices_by_purpose():
     sequence = ls.ConfidenceSequence(ls.Poisson(), linear)
     sequence.expect(ARMS, purpose="inference")
     assert isinstance(sequence.voices, ls.Patience)
-    solid = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3, 1.0))
-    solid.expect(np.eye(3), purpose="inference")
-    assert isinstance(solid.voices, Beside)
+    large = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(4, 1.0))
+    large.expect(np.eye(4), purpose="inference")
+    assert isinstance(large.voices, Beside)
     sequence.expect(ARMS)
     assert isinstance(sequence.voices, ls.Windows) and sequence.windows is sequence.voices
     sequence.expect(purpose="optimism")

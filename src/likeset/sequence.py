@@ -43,7 +43,7 @@ class ConfidenceSequence(AllOrNothing):
     family     the law of y given z, e.g. ``Poisson()``
     space      where theta lives, e.g. ``Linear(dim=3, bound=2.0)``
     alpha      error level in (0, 1)
-    predictor  supplies q_s; ``None`` is the hyper-mixture :class:`~likeset.Mixture`, the tightest provable choice here;
+    predictor  supplies q_s; ``None`` is the hyper-mixture :class:`~likeset.Mixture`, with the smallest sets as a rule;
                any object with ``forecast(phi)`` and ``observe(phi, y)`` will do
     weighting  supplies w_s in [0, 1]; ``None`` is w = 1
     voices     ratios that are averaged, each of which hears a part of the data, such as :class:`~likeset.Windows`;

@@ -2,7 +2,7 @@ r"""Which voices: what ``voices="auto"`` means, chosen by measurement (docs/pati
 
     purpose                              linear models                              function spaces
     inference: nothing announced         patience                                   three patiences within windows
-    inference about announced arms,      patience; from three dimensions on         the same, around the arms
+    inference about announced arms,      patience; from four dimensions on          the same, around the arms
     certified stops (``Elimination``)    beside windows around the arms             where there is no domain
     optimism (``UCB``)                   windows around the arms, half joint,       windows
                                          if one observation tells much; or joint
@@ -10,7 +10,7 @@ r"""Which voices: what ``voices="auto"`` means, chosen by measurement (docs/pati
 Patience pays for learning once instead of for ever (:mod:`~likeset.voices.patience`), which makes well-explored
 directions narrow first: what inference and certified stops want, and an optimist does not, whom it sends exploring.
 
-Windows pay for what had to be learnt near a point. In two dimensions there is little else to learn, and their share of
+Windows pay for what had to be learnt near a point. In few dimensions there is little else to learn, and their share of
 the error level is better spent on patience. An optimist in a linear model gains from windows where one observation
 tells much; where it tells little, little is learnt, and there is nothing to save. The measure is how different the law
 of one observation can be for two parameters of Theta: four times the Bhattacharyya distance,
@@ -40,7 +40,7 @@ from likeset.voices.windows import Correlated, Windows
 
 MUCH = 2.5
 ALIKE = 0.4  # correlation of arms in one window of a linear model
-SEVERAL = 3  # dimensions from which on windows help inference
+SEVERAL = 4  # dimensions from which on windows help inference
 _SMALLEST = 2.0**-20
 
 
