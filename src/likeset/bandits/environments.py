@@ -169,6 +169,7 @@ def from_function(
     family = Gaussian(0.1) if family is None else checked_family(family)
     if not isinstance(name, str):
         raise InvalidArgumentError("name", name, "is not a name", "pass a string")
+    true_norm = None if true_norm is None else positive("true_norm", true_norm)
     points = real_array("domain", domain)
     flat = points.ndim <= 1
 

@@ -110,7 +110,7 @@ def simulate(
             "width_every", width_every, "is not a number of rounds", "pass 0 for never, or 1, 2, ..."
         )
     for name in ("ask", "tell"):
-        if not callable(getattr(policy, name, None)):
+        if isinstance(policy, type) or not callable(getattr(policy, name, None)):
             raise InvalidArgumentError("policy", policy, f"has no {name}()", "pass e.g. UCB(seq, environment.arms)")
     if not callable(getattr(environment, "offer", None)):
         raise InvalidArgumentError(
