@@ -161,6 +161,11 @@ class Solution:
     upper: Array
 
 
+def with_zero_column(X: Array) -> Array:
+    """Covariates with one more coordinate, in which all of them are zero: terms are flat along it."""
+    return np.column_stack([X, np.zeros(len(X))])
+
+
 class Kernel(ABC):
     """A set ready to answer directions; what all kernels share.
 

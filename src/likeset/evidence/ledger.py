@@ -131,9 +131,7 @@ class Ledger:
 
     def groups(self, dimension: int) -> Groups:
         """Covariates and groups so far, in so many dimensions, as later observations will not change them."""
-        coordinates = with_columns(self.merged.coordinates, dimension)
-        if coordinates.base is not None or coordinates is self.merged.coordinates:
-            coordinates = coordinates.copy()
+        coordinates = with_columns(self.merged.coordinates, dimension).copy()
         owners = self.owners.rows.astype(np.int64)
         return Groups(self.distinct.rows, coordinates, self.outside.rows, owners)
 

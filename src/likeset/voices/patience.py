@@ -110,7 +110,24 @@ class Patience(Voices):
         return Within(self, windows)
 
 
-class Beside(Voices):
+class _Pair(Voices):
+    """Voices made of two kinds, which share their classes."""
+
+    def __init__(self, first: Voices, second: Voices) -> None:
+        self.first, self.second = _checked("first", first), _checked("second", second)
+        self.ratio = _one_ratio(first, second)
+
+    @property
+    def parts(self) -> dict[str, Voices]:
+        """The voices that this is made of, by the names of the constructor's arguments."""
+        return {"first": self.first, "second": self.second}
+
+    def label(self, spread: float) -> int:
+        """The class that those of the two say which ask for one."""
+        return max(self.first.label(spread), self.second.label(spread))
+
+
+class Beside(_Pair):
     """Two kinds of voices in one average, the first with ``share`` of the error level.
 
     >>> from likeset import Patience, Windows
@@ -119,11 +136,10 @@ class Beside(Voices):
     """
 
     def __init__(self, first: Voices, second: Voices, share: float = 0.5) -> None:
-        self.first, self.second = _checked("first", first), _checked("second", second)
+        super().__init__(first, second)
         self.share = real_number("share", share)
         if not 0.0 < self.share < 1.0:
             raise InvalidArgumentError("share", share, "is not between 0 and 1", "pass e.g. 0.5")
-        self.ratio = _one_ratio(first, second)
 
     def __repr__(self) -> str:
         return f"Beside({self.first!r}, {self.second!r}, share={self.share:g})"
@@ -132,37 +148,24 @@ class Beside(Voices):
         """The share; the voices themselves are described on their own."""
         return {"share": self.share}
 
-    @property
-    def parts(self) -> dict[str, Voices]:
-        """The voices that this is made of, by the names of the constructor's arguments."""
-        return {"first": self.first, "second": self.second}
-
     def start(self, space: Space) -> Membership:
         """Membership before anything was seen."""
         first, second = self.first.start(space).log_shares, self.second.start(space).log_shares
         shares = np.concatenate([np.log(self.share) + first, np.log1p(-self.share) + second])
         return Membership(self, space, shares, np.zeros((len(shares), 0), dtype=bool))
 
-    def label(self, spread: float) -> int:
-        """The class that those of the two say which ask for one."""
-        return max(self.first.label(spread), self.second.label(spread))
-
     def of(self, space: Space, x: Array, label: int) -> Mask:
         """Which voices of either hear the group."""
         return np.concatenate([self.first.of(space, x, label), self.second.of(space, x, label)])
 
 
-class Within(Voices):
+class Within(_Pair):
     """Every voice of one kind crossed with every voice of another: both must hear an observation.
 
     >>> from likeset import Patience, Windows
     >>> Patience(voices=3, ratio=4.0, tail=0.0).within(Windows([[1.0, 0.0], [0.0, 1.0]]))
     Within(Patience(voices=3, ratio=4, tail=0), Windows(2 centres, correlation=0.3))
     """
-
-    def __init__(self, first: Voices, second: Voices) -> None:
-        self.first, self.second = _checked("first", first), _checked("second", second)
-        self.ratio = _one_ratio(first, second)
 
     def __repr__(self) -> str:
         return f"Within({self.first!r}, {self.second!r})"
@@ -171,19 +174,10 @@ class Within(Voices):
         """Nothing but its parts."""
         return {}
 
-    @property
-    def parts(self) -> dict[str, Voices]:
-        """The voices that this is made of, by the names of the constructor's arguments."""
-        return {"first": self.first, "second": self.second}
-
     def start(self, space: Space) -> Membership:
         """Membership before anything was seen."""
         shares = np.add.outer(self.first.start(space).log_shares, self.second.start(space).log_shares).ravel()
         return Membership(self, space, shares, np.zeros((len(shares), 0), dtype=bool))
-
-    def label(self, spread: float) -> int:
-        """The class that those of the two say which ask for one."""
-        return max(self.first.label(spread), self.second.label(spread))
 
     def of(self, space: Space, x: Array, label: int) -> Mask:
         """Pairs of voices that both hear the group."""

@@ -34,7 +34,7 @@ from likeset._solver.absolute.interior_point import maximise, minimise
 from likeset._solver.absolute.primal_dual import Problem
 from likeset._solver.absolute.starts import QuadraticModel, interior_centre, quadratic_model
 from likeset._solver.linalg.matrix import SUMS, dot
-from likeset._solver.problem import Kernel, LevelSet, PointTerms, Solution
+from likeset._solver.problem import Kernel, LevelSet, PointTerms, Solution, with_zero_column
 from likeset._solver.span import Span, reduce_to_span
 from likeset._typing import EPS, Array, IntArray
 from likeset.compiling import kernel
@@ -104,7 +104,7 @@ class Prepared(Kernel):
     def padded(self) -> Prepared:
         """The same with a flat coordinate, also where the span has none yet."""
         d, radius = len(self.centre), self.level_set.radius
-        level_set = replace(self.level_set, X=_with_zero(self.level_set.X))
+        level_set = replace(self.level_set, X=with_zero_column(self.level_set.X))
         span, problem, model = self.span, self.problem, self.model
         if span.basis is not None:
             span = replace(span, basis=np.pad(span.basis, ((0, 1), (0, 0))), dimension=d + 1)
@@ -114,7 +114,7 @@ class Prepared(Kernel):
             if span.basis is None:
                 span = replace(span, basis=np.eye(d + 1, d), dimension=d + 1)
             span = replace(span, outside=True)
-            X = _with_zero(problem.X)
+            X = with_zero_column(problem.X)
             problem = problem._replace(
                 X=X, Xt=np.ascontiguousarray(X.T), slope=np.append(problem.slope, 0.0),
                 centre=np.append(problem.centre, 0.0), radius=radius,
@@ -166,10 +166,6 @@ class Prepared(Kernel):
         inside = self.centre + (room / (room + excess))[:, None] * (thetas - self.centre)
         size = np.maximum(np.linalg.norm(inside, axis=1), 1e-300)
         return np.asarray(inside * np.minimum(1.0, radius / size)[:, None])
-
-
-def _with_zero(X: Array) -> Array:
-    return np.column_stack([X, np.zeros(len(X))])
 
 
 @kernel(fastmath=SUMS)

@@ -28,7 +28,7 @@ from likeset._solver.absolute.mixture_bounds import log_average
 from likeset._solver.absolute.mixture_data import Problem
 from likeset._solver.absolute.mixture_path import find_centre, maximise
 from likeset._solver.linalg.matrix import SUMS, dot
-from likeset._solver.problem import Kernel, MixtureSet, PointTerms, Solution
+from likeset._solver.problem import Kernel, MixtureSet, PointTerms, Solution, with_zero_column
 from likeset._typing import EPS, Array, IntArray
 from likeset.compiling import kernel
 
@@ -58,7 +58,7 @@ class Prepared(Kernel):
         """The same with a flat coordinate: by symmetry the centre has a zero there."""
         problem, start = self.problem, self.start
         if problem is not None:
-            X = np.column_stack([problem.X, np.zeros(len(problem.X))])
+            X = with_zero_column(problem.X)
             Xt = np.ascontiguousarray(X.T)
             problem = problem._replace(X=X, Xt=Xt, centre=np.append(problem.centre, 0.0))
         if start is not None:

@@ -21,7 +21,15 @@ import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms, log_sum_exp, term_sizes
 from likeset._solver.newton import Evaluation, minimise_convex, minimise_over_ball
-from likeset._solver.problem import CompiledTerms, CurveTerms, Kernel, MixtureSet, Solution, is_quadratic
+from likeset._solver.problem import (
+    CompiledTerms,
+    CurveTerms,
+    Kernel,
+    MixtureSet,
+    Solution,
+    is_quadratic,
+    with_zero_column,
+)
 from likeset._solver.smooth.centred import CentredTerms, centred_at, extremes
 from likeset._solver.smooth.mixture_newton import maximise_directions
 from likeset._solver.smooth.mixture_sums import Centred
@@ -60,7 +68,7 @@ class Prepared(Kernel):
         axes = np.zeros((d + 1, d + 1))
         axes[:d, :d], axes[d, d] = self.axes, 1.0
         flat = body._replace(
-            X=np.column_stack([body.X, np.zeros(len(body.X))]), theta_c=np.append(self.ball.centre @ self.axes, 0.0),
+            X=with_zero_column(body.X), theta_c=np.append(self.ball.centre @ self.axes, 0.0),
             radius=self.ball.radius, e2=self.ball.room,
         )  # fmt: skip
         return replace(

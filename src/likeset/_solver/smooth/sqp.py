@@ -24,7 +24,7 @@ import numpy as np
 
 from likeset._solver.certificate import certify
 from likeset._solver.evaluate import evaluate_terms
-from likeset._solver.problem import CallableTerms, SmoothTerms
+from likeset._solver.problem import CallableTerms, SmoothTerms, with_zero_column
 from likeset._solver.smooth.centred import CentredTerms, centred_at
 from likeset._solver.smooth.ellipsoids import model_maximisers
 from likeset._solver.smooth.leading import SMALL, leading_block, packed_products
@@ -82,7 +82,7 @@ class CentredSet:
         axes = np.zeros((d + 1, d + 1))
         axes[:d, :d], axes[d, d] = self.axes, 1.0
         return replace(
-            self, X=_with_zero(self.X), theta_c=np.append(self.theta_c, 0.0), g_c=np.append(self.g_c, 0.0),
+            self, X=with_zero_column(self.X), theta_c=np.append(self.theta_c, 0.0), g_c=np.append(self.g_c, 0.0),
             curvatures=np.append(self.curvatures, 0.0), axes=axes,
         )  # fmt: skip
 
@@ -208,10 +208,6 @@ class CentredSet:
         model_maximisers(rotated, self.curvatures, g, theta, self.e, self.e2, 1.0, 1.0, 1e-2, delta)
         start: Array = delta @ self.axes.T
         return start
-
-
-def _with_zero(X: Array) -> Array:
-    return np.column_stack([X, np.zeros(len(X))])
 
 
 @cache
