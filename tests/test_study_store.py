@@ -212,6 +212,33 @@ def test_an_interrupt_anywhere_leaves_memory_and_disk_agreed(tmp_path, monkeypat
     assert evidence(study) == evidence(whole)
 
 
+def test_a_commit_that_fails_is_forgotten(tmp_path, monkeypatch):
+    """Also when another writer then tells as many rows: memory must not go on from rows that never happened."""
+    study, other = opened(tmp_path / "a"), opened(tmp_path / "a")
+    study.tell(rows(0, 5))
+    connect = database.Database._connection
+
+    class Failing:
+        def __init__(self, connection):
+            self._connection = connection
+
+        def __getattr__(self, name):
+            return getattr(self._connection, name)
+
+        def execute(self, statement, *values):
+            if statement == "COMMIT":
+                raise sqlite3.OperationalError("disk I/O error")
+            return self._connection.execute(statement, *values)
+
+    monkeypatch.setattr(study._database, "_connection", lambda: Failing(connect(study._database)))
+    with pytest.raises(ls.StoreError, match="disk I/O error"):
+        study.tell(rows(5, 7))
+    monkeypatch.undo()
+    other.tell(rows(100, 103))
+    assert study.n == 8 and evidence(study) == evidence(other)
+    assert study.tell(rows(5, 7)).recorded == 2
+
+
 def test_a_full_disk_is_an_error_and_nothing_changed(tmp_path):
     study = opened(tmp_path / "a")
     study.tell(rows(0, 5))

@@ -177,13 +177,21 @@ class Study:
         with self._lock:
             if self.read_only:
                 raise StoreError(f"the study {self.name!r} was opened for reading only; open it again to tell.")
-            with self._database.writing() as connection:
-                engine = self._caught_up(connection)
-                new, digests = self._new_rows(connection, batch)
-                if len(new):
-                    with self._forgetting():
+            ahead = False  # memory of the disk
+            try:
+                with self._database.writing() as connection:
+                    engine = self._caught_up(connection)
+                    new, digests = self._new_rows(connection, batch)
+                    if len(new):
+                        ahead = True
                         self._record(connection, engine, new, digests)
-                total = len(engine)
+                    total = len(engine)
+            except (
+                BaseException
+            ):  # an interrupt, a disk that is full when it comes to the commit: the disk is the truth
+                if ahead:
+                    self._engine = self._head = None
+                raise
             self._keep_state(engine)
         return Told(len(new), len(batch) - len(new), total)
 
@@ -202,7 +210,7 @@ class Study:
 
     @contextmanager
     def _forgetting(self) -> Iterator[None]:
-        """While memory is ahead of the disk: if anything gets in the way, the disk is the truth and is read again."""
+        """While memory takes what is on disk: if anything gets in the way, all of it is read again."""
         engine, head = self._engine, self._head
         self._engine = self._head = None
         yield
