@@ -262,6 +262,16 @@ def test_units_of_y_do_not_matter(unit):
     assert np.allclose(widths[0], widths[1], rtol=1e-6)
 
 
+def test_offsets_are_taken_off():
+    X, y = data(30, 8)
+    offsets = np.linspace(-2.0, 3.0, 30)
+    plain, shifted = gaussian(), gaussian()
+    plain.update(X, y)
+    shifted.update(X, y + offsets, offset=offsets)
+    assert np.allclose(plain.set.upper(ARMS), shifted.set.upper(ARMS), rtol=1e-9)
+    checks.check_growth(shifted, [0.6, -0.4], [[0.3, 0.2]], nuisance=0.3, offset=1.5)
+
+
 # -- everything a sequence can do -----------------------------------------------------------------------------------
 
 

@@ -41,6 +41,7 @@ class Gaussian(CurveFamily):
 
     curve = Curve.QUADRATIC
     referenced = True
+    largest_offset = LARGEST
 
     def __new__(cls, sigma: float | Unknown = 1.0) -> Self:
         """Of unknown sigma, a family of such laws."""

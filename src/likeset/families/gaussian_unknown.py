@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from likeset._typing import Array
-from likeset.arguments import floats
+from likeset.arguments import LARGEST, floats
+from likeset.curves import Curve
 from likeset.families.gaussian import Gaussian
 from likeset.families.nuisance_family import NuisanceFamily
 from likeset.families.scale_beliefs import ScalePosterior
@@ -28,6 +29,8 @@ class GaussianOfUnknownScale(NuisanceFamily):
     """
 
     nuisance = "sigma"
+    curve = Curve.QUADRATIC  # rows may have offsets
+    largest_offset = LARGEST
     constructor = Gaussian
     prior_precisions = 10.0 ** np.arange(-8.0, 4.5)
 

@@ -68,11 +68,12 @@ class ScalePosterior(ExactPosterior):
         self._latest = (phi, mean, sd)
         return np.repeat(mean, len(self.rates)), np.repeat(sd, len(self.rates))
 
-    def predictive(self, mean: Array, sd: Array) -> StudentPredictive:
+    def predictive(self, mean: Array, sd: Array, phi: Embedded) -> StudentPredictive:
         """The forecasts of all components, from what ``predict`` returned."""
         shape = FORECAST_SHAPE + 0.5 * self.count
         variance = (self.squares[:, None] + self.rates).ravel() / shape * (1.0 + sd * sd)
-        return StudentPredictive(2.0 * shape, mean, np.sqrt(variance))
+        around = mean if phi.law is None else mean + phi.law.shift
+        return StudentPredictive(2.0 * shape, around, np.sqrt(variance))
 
     def observe(self, phi: Embedded, y: Array) -> None:
         """Add to B_j and D_j, then rank-one updates."""
@@ -82,7 +83,8 @@ class ScalePosterior(ExactPosterior):
         _, mean, sd = self._latest
         self._latest = None
         spread = sd * sd
-        new = 0.5 * (float(y) - mean) ** 2 / (1.0 + spread)
+        noisy = float(y) if phi.law is None else float(y) - phi.law.shift  # of x'theta alone
+        new = 0.5 * (noisy - mean) ** 2 / (1.0 + spread)
         total = self.squares + new
         larger = np.maximum(self.squares, new)
         self.rest = self.rest + ((larger - total) + np.minimum(self.squares, new))

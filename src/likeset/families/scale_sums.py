@@ -30,13 +30,14 @@ class SquareSums(EvidenceSums):
         super().remember(undo, index)
         self.squares.remember(undo, index)
 
-    def add(self, index: int, y: Array, weight: float) -> float:
+    def add(self, index: int, y: Array, weight: float, law: Any = None) -> float:
         """Merge one observation. Nothing of its log-density is free of z *and* of sigma, and 0 is returned."""
+        noisy = float(y) if law is None else float(y) - law.shift  # of x'theta alone
         while index >= len(self.origins):
             self.origins = np.concatenate([self.origins, np.zeros_like(self.origins)])
         if index >= len(self.a.total) or self.a.total[index] == 0.0:
-            self.origins[index] = float(y)
-        u = float(y) - float(self.origins[index])
+            self.origins[index] = noisy
+        u = noisy - float(self.origins[index])
         self.a.add(index, weight)
         self.s.add(index, weight * u)
         self.squares.add(index, 0.5 * weight * u * u)

@@ -96,13 +96,14 @@ class MixtureForecaster:
         """The predictive mixture at phi."""
         mean, sd = self.posterior.predict(phi)
         own = getattr(self.posterior, "predictive", None)  # of beliefs that are not about theta alone
+        law = phi.law_or(self.family)
         if own is None:
             x = phi.coordinates
             reach = self.bound * float(np.sqrt(x @ x))
-            components = predictive(self.family, mean, sd, reach)
+            components = predictive(law, mean, sd, reach)
         else:
-            components = own(mean, sd)
-        made = MixtureForecast(self.family, components, self.log_shares)
+            components = own(mean, sd, phi)
+        made = MixtureForecast(law, components, self.log_shares)
         self._latest, self._moments = (phi, made), (mean, sd)
         return made
 
@@ -112,7 +113,7 @@ class MixtureForecaster:
             self.forecast(phi)
         mean, sd = self._moments
         with np.errstate(over="ignore", invalid="ignore"):
-            expected = float(np.exp(self.log_shares) @ (information(self.family, mean) * sd**2))
+            expected = float(np.exp(self.log_shares) @ (information(phi.law_or(self.family), mean) * sd**2))
         return expected if expected == expected else np.inf
 
     def observe(self, phi: Embedded, y: Array) -> None:
