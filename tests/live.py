@@ -43,6 +43,8 @@ class LiveObjects:
             ls.ConfidenceSequence(ls.Poisson(), self.grid),
             ls.ConfidenceSequence(ls.Gaussian(), self.plane),
         ]
+        self.unknown = [ls.Unknown(), ls.Unknown(0.1, 3.0)]
+        self.sequences += [self._fed(ls.Gaussian(sigma=u), self.plane) for u in self.unknown]
         self.refuted = ls.ConfidenceSequence(ls.Gaussian(0.1), self.plane)
         self.refuted.update([[1.0, 0.0]] * 3, [50.0] * 3)
         self.sequences.append(self.refuted)
@@ -84,13 +86,14 @@ class LiveObjects:
         return np.array([[0.8, 0.1, 0.4], [0.3, 0.9, -0.2], [0.8, 0.1, 0.4]])[:, : space.covariate_shape[0]]
 
     def outcome(self, family, count):
-        return family.sample(np.full(count, 0.2), np.random.default_rng(3))
+        law = family.known(family.typical) if hasattr(family, "known") else family
+        return law.sample(np.full(count, 0.2), np.random.default_rng(3))
 
     def all(self):
         return [
             *self.families, *self.spaces, *self.predictors, *self.weightings, *self.windows, *self.sequences,
             *self.comparisons, *self.sets, *self.environments, *self.policies, *self.results, *self.studies,
-            *self.stores,
+            *self.stores, *self.unknown,
         ]  # fmt: skip
 
     def handed_out(self, thing):

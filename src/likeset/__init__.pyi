@@ -50,6 +50,7 @@ from .families import LogWeibull as LogWeibull
 from .families import NegativeBinomial as NegativeBinomial
 from .families import Poisson as Poisson
 from .families import StudentT as StudentT
+from .families import Unknown as Unknown
 from .families import Weibull as Weibull
 from .persistence import load as load
 from .predictors import FTRL as FTRL
