@@ -8,7 +8,7 @@ extrema of x'theta over C are exact. Here is the user's side: covariates and par
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, log
 from typing import Any
@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from likeset._solver import Kernel
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._solver.problem import Solution
-from likeset._typing import Array
-from likeset.arguments import LARGEST, positive_integer, real_array, real_number, signs
+from likeset._typing import EPS, Array
+from likeset.arguments import LARGEST, error_level, positive_integer, real_array, real_number, signs
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
 from likeset.evidence.evidence import ROUNDING, Evidence
+from likeset.hypotheses import EValue, least_evidence
 from likeset.outline import outline
 from likeset.peaks import Peak, maximise_upper
 from likeset.spaces.base import IN_SPAN, Basis, Space
@@ -53,6 +54,8 @@ class Support:
 
 class LikelihoodSet:
     """Parameters not refuted at level alpha. Made by ``ConfidenceSequence.set``; never changes."""
+
+    has_other_levels = True  # whether R is free of alpha and an e-process
 
     def __init__(
         self, space: Space, basis: Basis, evidence: Evidence, alpha: float, convex: bool, n_observations: int
@@ -99,21 +102,79 @@ class LikelihoodSet:
 
     # -- extrema ------------------------------------------------------------------------------------------------
 
-    def upper(self, X: Any) -> Array:
-        """Largest x'theta over the set for every row x of X, rounded outward."""
-        return self._bounds(*self._directions(X))
+    def upper(self, X: Any, *, alpha: float | None = None) -> Array:
+        """Largest x'theta over the set for every row x of X, rounded outward; ``alpha`` as in :meth:`interval`."""
+        return self._at(alpha)._bounds(*self._directions(X))
 
-    def lower(self, X: Any) -> Array:
-        """Smallest x'theta over the set for every row x of X, rounded outward."""
+    def lower(self, X: Any, *, alpha: float | None = None) -> Array:
+        """Smallest x'theta over the set for every row x of X, rounded outward; ``alpha`` as in :meth:`interval`."""
         inside, outside = self._directions(X)
-        return -self._bounds(-inside, outside)
+        return -self._at(alpha)._bounds(-inside, outside)
 
-    def interval(self, X: Any) -> tuple[Array, Array]:
-        """(lower, upper) for every row of X."""
+    def interval(self, X: Any, *, alpha: float | None = None) -> tuple[Array, Array]:
+        """(lower, upper) for every row of X; with ``alpha``, at another error level than the set's own.
+
+        R does not depend on alpha, the set at another level is { R <= 1/alpha } of the same R: all levels come from one
+        snapshot and are nested. Shares of windows and voices of patience belong to R and stay as they are. The
+        guarantee is for a level chosen without looking at the data; what these say themselves is :meth:`evidence`.
+        """
         inside, outside = self._directions(X)
         n = len(inside)
-        both = self._bounds(np.concatenate([inside, -inside]), np.concatenate([outside, outside]))
+        both = self._at(alpha)._bounds(np.concatenate([inside, -inside]), np.concatenate([outside, outside]))
         return -both[n:], both[:n]
+
+    # -- hypotheses ---------------------------------------------------------------------------------------------
+
+    def evidence(
+        self, x: Any = None, *, below: Any = None, above: Any = None, equal: Any = None, theta: Any = None
+    ) -> EValue:
+        """Evidence against a hypothesis: the least log R over the parameters of Theta that it allows.
+
+        The hypothesis is x'theta <= ``below``, x'theta >= ``above`` or x'theta = ``equal``, one for each row of x and
+        each bound (one row or one bound serves all), or ``theta`` itself, one parameter or one per row, which is judged
+        by the data alone, in Theta or not. The answer is an e-value, certified from below, and an anytime p-value
+        (:class:`~likeset.EValue`): whoever rejects when e > 1/alpha, whenever they look, is wrong with probability at
+        most alpha. It exceeds 1/alpha exactly when the bounds of this set exclude the hypothesis: with ``below=c`` when
+        ``lower(x) > c``; if the set is empty, whatever the hypothesis.
+
+        Where a function space carries a ``charge``, that many nats are taken off.
+
+        >>> import likeset as ls
+        >>> seq = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(dim=1, bound=3.0))
+        >>> seq.update([[1.0]] * 40, [1] * 32 + [0] * 8)
+        >>> found = seq.set.evidence([1.0], below=0.0)        # "a success is at most as likely as a failure"
+        >>> bool(found.e_value[0] > 20), bool(seq.set.lower([1.0])[0] > 0.0)
+        (True, True)
+        """
+        if not self.has_other_levels:
+            raise InvalidArgumentError(
+                "set", self, "is no level set of an e-process", "ask a ConfidenceSequence, or this set's bounds"
+            )
+        limits = {"below": below, "above": above, "equal": equal}
+        given = [name for name, limit in limits.items() if limit is not None]
+        if theta is not None:
+            if x is not None or given:
+                name, value = ("x", x) if x is not None else (given[0], limits[given[0]])
+                raise InvalidArgumentError(name, value, "stands beside theta", "ask about theta, or about x'theta")
+            return self._evidence_against_points(theta)
+        if x is None:
+            raise InvalidArgumentError("x", x, "is missing", "pass rows x and below=, above= or equal=, or theta=")
+        if len(given) != 1:
+            said = "comes without a hypothesis" if not given else f"comes with {len(given)} hypotheses"
+            raise InvalidArgumentError("x", x, said, "give one of below=, above= and equal=")
+        inside, outside, limit = self._rows_and_limits(x, given[0], limits[given[0]])
+        found = []
+        with SingleThreadedBlas():
+            if given[0] != "above":
+                found.append(least_evidence(self, -inside, outside, -limit))
+            if given[0] != "below":
+                found.append(least_evidence(self, inside, outside, limit))
+        if len(found) == 1:
+            return found[0]
+        lows, highs = [each.log_e_value for each in found], [each.log_e_value + each.gap for each in found]
+        low, gap = np.maximum(*lows), np.zeros(len(limit))
+        np.subtract(np.maximum(*highs), low, out=gap, where=low < inf)  # convex: the larger of the two sides
+        return EValue(low, gap)
 
     def upper_difference(self, X: Any, Y: Any) -> Array:
         """Largest x'theta - y'theta over the set for every pair of rows, rounded outward.
@@ -252,6 +313,50 @@ class LikelihoodSet:
             raise EmptySetError(self.alpha)
         return self._kernel
 
+    def _at(self, alpha: float | None) -> LikelihoodSet:
+        """The set of the same evidence at another level."""
+        if alpha is None:
+            return self
+        level = error_level("alpha", alpha)
+        if level == self.alpha:
+            return self
+        if not self.has_other_levels:
+            raise InvalidArgumentError(
+                "alpha", alpha, f"is not {self.alpha:g}, the level this set was made for", "make one with that alpha"
+            )
+        evidence = replace(self._evidence, threshold=-log(level))
+        return LikelihoodSet(self.space, self._basis, evidence, level, self._convex, self.n_observations)
+
+    def _evidence_against_points(self, theta: Any) -> EValue:
+        with SingleThreadedBlas():
+            values, norms = self._values(theta), self._basis.norms(theta)
+            found, rounding = self._evidence.log_ratio_with_rounding(values, norms)
+        gap = np.where(np.isfinite(found) & np.isfinite(rounding), 2 * rounding, 0.0)
+        # As in ``contains``: on the same side of log(1/alpha).
+        allowed = (found < inf) & (found - self._evidence.threshold <= rounding)
+        level, margin = self._evidence.threshold, 8 * EPS * (1.0 + abs(self._evidence.threshold))
+        low = np.where(
+            allowed, np.minimum(found - 0.5 * gap, level - margin), np.maximum(found - 0.5 * gap, level + margin)
+        )
+        return EValue(_like(theta, low), _like(theta, gap))
+
+    def _rows_and_limits(self, x: Any, name: str, value: Any) -> tuple[Array, Array, Array]:
+        inside, outside = self._directions(x)
+        limits = real_array(name, value)
+        if limits.ndim > 1 or (limits.ndim == 1 and len(limits) != len(inside) and 1 not in (len(limits), len(inside))):
+            raise ShapeError(
+                name,
+                value,
+                f"has shape {limits.shape}",
+                f"pass one number, or one for each of the {len(inside)} rows of x",
+            )
+        n = max(len(inside), limits.size)
+        return (
+            np.broadcast_to(inside, (n, inside.shape[1])),
+            np.broadcast_to(outside, (n,)),
+            np.broadcast_to(limits, (n,)),
+        )
+
     def _values(self, theta: Any) -> Array:
         """z at the covariates, as the user's parameters have it: no basis is involved."""
         return self._basis.values(theta, self._evidence.groups.covariates)
@@ -265,14 +370,16 @@ class LikelihoodSet:
         with SingleThreadedBlas():
             return self._answering().bounds(inside, leaving) + spill
 
-    def _maximise(self, kernel: Kernel, inside: Array, outside: Array, near: Array | None = None) -> Solution:
+    def _maximise(
+        self, kernel: Kernel, inside: Array, outside: Array, near: Array | None = None, tolerance: float = 1e-7
+    ) -> Solution:
         """Maxima for directions given by coordinates in the basis and length outside the span.
 
         Points have one more coordinate: their component along the direction's part outside.
         """
         leaving, spill = self._split(inside, outside)
         with SingleThreadedBlas():
-            found = kernel.solve(inside, outside=leaving, near=near)
+            found = kernel.solve(inside, tolerance, outside=leaving, near=near)
         return Solution(found.values, found.points, found.upper + spill)
 
     def _split(self, inside: Array, outside: Array) -> tuple[Array, Array]:
