@@ -12,6 +12,8 @@ r"""What a family may say for itself beyond :class:`~likeset.families.base.Famil
     does it hold for z as far as here, for y?    ``check_reach``, ``check_outcome``     nobody looks
     where do its densities vary, for given z?    ``breakpoints``           some of its ``outcomes``
     is a function of y unbiased for z?           ``unbiased_response``     none is known
+    what may be given of a row's size?           ``size_name``             nothing: neither exposure nor trials
+    how large may an offset be?                  ``largest_offset``        300, for the sake of e^offset
 
 Everything here is optional: the generic answers are right for any family, the others are faster or sharper.
 """
@@ -25,12 +27,13 @@ import numpy as np
 from likeset._typing import Array
 from likeset.families.base import Family
 from likeset.families.beliefs import GenericPosterior, Posterior
-from likeset.families.penalised import DirectFit, Fit
+from likeset.families.penalised import DirectFit, Fit, LookAhead
 from likeset.families.predictive import Predictive, QuadraturePredictive
 from likeset.families.responses import Response
 from likeset.families.sums import PairSums, Sums
 
 _BREAKPOINTS = 24  # per law
+LARGEST_EXPONENT = 300.0  # of an offset: e^300 still leaves room for squares
 
 
 @runtime_checkable
@@ -160,6 +163,12 @@ def canonical_scale(family: Family) -> float | None:
     return getattr(family, "canonical_scale", None)
 
 
+def look_ahead(family: Family) -> LookAhead:
+    """(a, s) of the log-partition function a A(z) - s z of a family that has one: s is not zero in shifted rows."""
+    own: LookAhead | None = getattr(family, "look_ahead", None)
+    return (canonical_scale(family) or 0.0, 0.0) if own is None else own
+
+
 def fast_windows(family: Family) -> bool:
     """Whether window mixtures of this family are solved by a kernel of their own."""
     return bool(getattr(family, "fast_windows", False))
@@ -168,6 +177,16 @@ def fast_windows(family: Family) -> bool:
 def response(family: Family) -> Response | None:
     """The unbiased response of a family; None where there is none (counts: their mean is not linear in z)."""
     return family.unbiased_response() if isinstance(family, Responds) else None
+
+
+def size_name(family: Family) -> str | None:
+    """What ``update`` calls the size of a row, "exposure" or "trials"; None where rows have none."""
+    return getattr(family, "size_name", None)
+
+
+def largest_offset(family: Family) -> float:
+    """The largest absolute offset: without limit where outcomes are z and noise."""
+    return float(getattr(family, "largest_offset", LARGEST_EXPONENT))
 
 
 def breakpoints(family: Family, z: float) -> Array:

@@ -38,6 +38,7 @@ class Gaussian(CurveFamily):
 
     curve = Curve.QUADRATIC
     referenced = True
+    largest_offset = LARGEST
 
     def __init__(self, sigma: float = 1.0) -> None:
         self.sigma = positive("sigma", sigma)

@@ -92,7 +92,8 @@ class MixtureForecaster:
         mean, sd = self.posterior.predict(phi)
         x = phi.coordinates
         reach = self.bound * float(np.sqrt(x @ x))
-        made = MixtureForecast(self.family, predictive(self.family, mean, sd, reach), self.log_shares)
+        law = phi.law_or(self.family)
+        made = MixtureForecast(law, predictive(law, mean, sd, reach), self.log_shares)
         self._latest, self._moments = (phi, made), (mean, sd)
         return made
 
@@ -102,7 +103,7 @@ class MixtureForecaster:
             self.forecast(phi)
         mean, sd = self._moments
         with np.errstate(over="ignore", invalid="ignore"):
-            expected = float(np.exp(self.log_shares) @ (information(self.family, mean) * sd**2))
+            expected = float(np.exp(self.log_shares) @ (information(phi.law_or(self.family), mean) * sd**2))
         return expected if expected == expected else np.inf
 
     def observe(self, phi: Embedded, y: Array) -> None:
