@@ -126,6 +126,29 @@ def test_laplace_noise_with_windows_never_claims_more_than_a_grid_attains():
             assert found.gap[0] < 1e-5
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-5, 1e6])
+def test_an_unknown_scale(unit):
+    """log R grows with the residual sum of squares: its least value over a half-space is least squares on the edge."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(50, 3))
+    y = X @ THETA + 0.5 * rng.normal(size=50)
+    sequence = ls.ConfidenceSequence(ls.Gaussian(sigma=ls.Unknown()), ls.Linear(3, 1e3 * unit), voices=None)
+    sequence.update(X, unit * y)
+    s = sequence.set
+    Q = np.random.default_rng(9).normal(size=(6, 3))
+    gram = X.T @ X
+    best = np.linalg.solve(gram, X.T @ y)
+    c = Q @ best + np.array([-0.9, -0.5, -0.2, 0.1, -0.05, -2.0])
+    for x, limit, value, gap in zip(
+        Q, c, *(lambda e: (e.log_e_value, e.gap))(s.evidence(Q, below=unit * c)), strict=True
+    ):
+        edge = best - np.linalg.solve(gram, x) * max(x @ best - limit, 0.0) / (x @ np.linalg.solve(gram, x))
+        assert value == pytest.approx(s.log_ratio(unit * edge), abs=1e-6 * (1 + abs(value)))
+        assert gap <= 1e-6 * (1 + abs(value))
+    assert np.array_equal(s.evidence(Q, below=unit * c).e_value > 20, s.lower(Q) > unit * c)
+    assert s.evidence(theta=unit * best).log_e_value == pytest.approx(s.log_ratio(unit * best))
+
+
 def test_the_equal_hypothesis_is_the_stronger_of_both_sides():
     s = filled(ls.Poisson()).set
     X, c = np.eye(3), np.array([0.2, -0.9, 0.9])

@@ -18,6 +18,8 @@ g(u) >= L >= g(v), and by convexity more is known than one inequality per level:
 :func:`least_evidence` looks for the level with h(L) = b until the two agree. sqrt(L - min log R) is nearly linear in
 a'theta (exactly so for an ellipsoid), and is what is interpolated; where to look needs no proof, what is returned has
 one. All of this is about log R in the basis of the set; ``charge`` (zero in linear models) is taken off at the end.
+Where log R is only quasi-convex (an unknown scale), the search is for the height of a convex function with the same
+level sets, ``Evidence.level_sets``, which is translated into nats.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from likeset._typing import EPS, Array, IntArray
+from likeset._typing import EPS, Array, IntArray, Mask
 
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet
@@ -76,6 +78,8 @@ def least_evidence(s: LikelihoodSet, inside: Array, outside: Array, reach: Array
     below it where it is not.
     """
     search = _Search(s, inside, outside, reach)
+    if s._evidence.says_nothing:
+        return search.silence()
     search.run()
     return search.answer()
 
@@ -85,11 +89,11 @@ class _Search:
 
     def __init__(self, s: LikelihoodSet, inside: Array, outside: Array, reach: Array) -> None:
         self.s, self.inside, self.outside, self.reach = s, inside, outside, reach
+        self.evidence = s._evidence.level_sets
         n = len(reach)
         self.lengths = np.hypot(np.linalg.norm(inside, axis=1), outside)
         self.levels, self.attained, self.certified = (np.empty((0, n)) for _ in range(3))
         self.low, self.high = np.full(n, -inf), np.full(n, inf)
-        self.rounding = 64 * EPS * (1.0 + s._evidence.size)
         bound = s.space.bound
         zero = self.lengths == 0.0
         most = np.full(n, inf)  # of a'theta over Theta
@@ -102,7 +106,7 @@ class _Search:
         kernel = self.s._kernel
         if kernel.status == "empty":
             self.decided[:] = -inf
-        elif self.s._evidence.threshold < inf:
+        else:
             self.decided = self.s._bounds(self.inside, self.outside)
         self._find_floor()
         self.heights = self.inside @ self.centre
@@ -110,7 +114,7 @@ class _Search:
         everyone = np.flatnonzero(~self.impossible & (self.reach > self.heights))
         if not len(everyone):
             return
-        own = self.s._evidence.threshold
+        own = self.evidence.threshold
         if self.floor < own < inf:
             self._solve(own, everyone)
         active = self._open(everyone)
@@ -128,12 +132,14 @@ class _Search:
 
     def answer(self) -> EValue:
         """The bounds found, less what the basis may owe, on the side of log(1/alpha) that ``upper`` is on."""
-        evidence = self.s._evidence
         low, high = self.low.copy(), np.maximum(self.high, self.low)
-        if evidence.charge > 0.0:
-            low = np.array([level - replace(evidence, threshold=level).charge for level in low])
-            high = np.array([level + replace(evidence, threshold=level).charge for level in high])
-        level = evidence.threshold
+        if self.evidence.charge > 0.0:
+            low = np.array([level - replace(self.evidence, threshold=level).charge for level in low])
+            high = np.array([level + replace(self.evidence, threshold=level).charge for level in high])
+        whole = self.s._evidence
+        low, high = whole.nats(low), whole.nats(high)
+        low = low - 64 * EPS * (1.0 + whole.size + np.where(np.isfinite(low), np.abs(low), 0.0))
+        level = whole.threshold
         margin = 8 * EPS * (1.0 + abs(level))  # far less than kernels allow for the rounding of a level
         refuted = self.decided < self.reach
         low = np.where(refuted, np.maximum(low, level + margin), np.minimum(low, level - margin))
@@ -142,13 +148,17 @@ class _Search:
         np.subtract(high, low, out=gap, where=high > low)
         return EValue(low, gap)
 
+    def silence(self) -> EValue:
+        """The answer where log R is the same for every theta."""
+        constant = float(self.s._evidence.log_ratio(np.zeros((1, len(self.s._evidence.groups.covariates))))[0])
+        return EValue(np.where(self.impossible, inf, min(constant, 0.0)), np.zeros(len(self.reach)))
+
     # -- one level ----------------------------------------------------------------------------------------------
 
     def _solve(self, level: float, rows: IntArray) -> None:
         """Solve for one level and some directions, and note what follows."""
-        evidence = self.s._evidence
-        threshold = level - replace(evidence, threshold=level).charge
-        asked = replace(evidence, threshold=threshold)
+        threshold = level - replace(self.evidence, threshold=level).charge
+        asked = replace(self.evidence, threshold=threshold)
         kernel = asked.kernel
         solved_level, n = threshold + asked.charge, len(self.reach)
         known = np.full((3, n), np.nan)
@@ -192,28 +202,29 @@ class _Search:
 
     def _find_floor(self) -> None:
         """A point where log R is about least, how low it gets, and a certified bound: a level with an empty set."""
-        evidence = self.s._evidence
         self.centre = self.s._kernel.centre
-        self.floor = self._log_ratio(self.centre)
-        self.low[:] = self.floor if evidence.says_nothing else self._certified_floor()
+        self.floor = self._height(self.centre)
+        self.unit = self.s._evidence.height_of_a_nat(self.floor) if np.isfinite(self.floor) else 1.0
+        size = abs(self.floor) if np.isfinite(self.floor) else 0.0
+        self.rounding = 64 * EPS * (self.unit + size + self.evidence.size)
+        self.low[:] = self._certified_floor()
         self.high = np.where(self.inside @ self.centre >= self.reach, self.floor + self.rounding, self.high)
 
     def _certified_floor(self) -> float:
         """Levels further and further below the least value known until a set is empty; then halves of what is open."""
         certified, steps = -inf, iter(_FLOOR_STEPS)
+        nats = float(self.s._evidence.nats(np.array([self.floor]))[0])
+        unit = self.unit * (1.0 + abs(nats) if np.isfinite(nats) else 1.0)
         for _ in range(_FLOOR_SOLVES):
-            if not np.isfinite(self.floor) or self.floor - certified <= ACCURACY * (1.0 + abs(self.floor)):
+            if not np.isfinite(self.floor) or self._close(np.array([certified]), np.array([self.floor]))[0]:
                 break
-            if certified == -inf:
-                level = self.floor - next(steps) * (1.0 + abs(self.floor))
-            else:
-                level = 0.5 * (certified + self.floor)
-            asked = replace(self.s._evidence, threshold=level)
+            level = self.floor - next(steps) * unit if certified == -inf else 0.5 * (certified + self.floor)
+            asked = replace(self.evidence, threshold=level)
             kernel, solved_level = asked.kernel, level + asked.charge
             if kernel.status == "empty":
                 certified = max(certified, solved_level)
                 continue
-            value = self._log_ratio(kernel.centre)
+            value = self._height(kernel.centre)
             if value < self.floor:
                 self.centre = kernel.centre
             elif kernel.status == "point" and certified > -inf:
@@ -233,20 +244,26 @@ class _Search:
             share = np.clip((self.reach - self.heights) / (most - self.heights), 0.0, 1.0 if bound < inf else inf)
         share = np.where(np.isfinite(share), share, 0.0)
         points = self.centre + share[:, None] * (far - self.centre)
-        values = self.s._evidence.log_ratio(points @ self.s._evidence.groups.coordinates.T)
+        values = self.evidence.log_ratio(points @ self.evidence.groups.coordinates.T)
         wanted = ~self.impossible & (self.reach > self.heights)
         self.high = np.where(wanted & np.isfinite(values), np.fmin(self.high, values + self.rounding), self.high)
 
-    def _log_ratio(self, point: Array) -> float:
+    def _height(self, point: Array) -> float:
         """log R in the basis, of coordinates."""
-        evidence = self.s._evidence
-        return float(evidence.log_ratio(point[None] @ evidence.groups.coordinates.T)[0])
+        return float(self.evidence.log_ratio(point[None] @ self.evidence.groups.coordinates.T)[0])
+
+    def _close(self, low: Array, high: Array) -> Mask:
+        """Whether bounds agree well enough, in nats."""
+        if not np.isfinite(low).any():
+            return np.zeros(len(low), dtype=bool)
+        low, high = self.s._evidence.nats(low), self.s._evidence.nats(high)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(high - low <= ACCURACY * (1.0 + np.abs(high)))
 
     def _open(self, rows: IntArray) -> IntArray:
         """Rows whose bounds are not close enough yet."""
         low, high = self.low[rows], self.high[rows]
-        with np.errstate(invalid="ignore"):
-            return rows[~(high - low <= ACCURACY * (1.0 + np.abs(high))) & (high > -inf)]
+        return rows[~self._close(low, high) & (high > -inf)]
 
     def _guesses(self, rows: IntArray) -> Array:
         """Levels at which a'theta should reach b: sqrt(L - floor) as a polynomial in a'theta through close points."""

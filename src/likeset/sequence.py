@@ -8,18 +8,20 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from likeset._solver.nuisance import Gain
 from likeset._solver.problem import VoiceTable
 from likeset._typing import Array
 from likeset.all_or_nothing import AllOrNothing
 from likeset.arguments import choice, error_level
 from likeset.embedded import Embedded, Given
 from likeset.errors import InvalidArgumentError, PieceError
-from likeset.evidence.evidence import Evidence
 from likeset.evidence.intake import checked_rows
 from likeset.evidence.ledger import Ledger
 from likeset.evidence.own_pieces import OwnPieces, Running, is_built_in
 from likeset.evidence.scoring import Scoring
+from likeset.evidence.unknown_scale import evidence_of
 from likeset.families.base import Family
+from likeset.families.nuisance_family import NuisanceFamily
 from likeset.predictors import Forecast, Forecaster, Mixture, Predictor
 from likeset.predictors.aggregate import started
 from likeset.predictors.base import Gauge, is_piece
@@ -238,8 +240,9 @@ class ConfidenceSequence(AllOrNothing):
                 ledger, membership, basis = self._running.ledger, self._running.membership, self._running.basis
                 gains = ledger.gains.copy()
                 voices = VoiceTable.joint(len(gains)) if membership is None else membership.table
-                evidence = Evidence(
-                    ledger.groups(basis.dimension), ledger.terms(), gains, voices, -log(self.alpha), self.space.bound
+                evidence = evidence_of(
+                    ledger.groups(basis.dimension), ledger.terms(), gains, voices, -log(self.alpha), self.space.bound,
+                    self._gain_by_scale(),
                 )  # fmt: skip
                 self._set = LikelihoodSet(
                     self.space, basis, evidence, self.alpha, self.family.convex, len(ledger)
@@ -253,6 +256,12 @@ class ConfidenceSequence(AllOrNothing):
         with self._lock:
             self._settle()
             save(self, path)
+
+    def _gain_by_scale(self) -> Gain | None:
+        """What a numerator made for the test of every scale has earned: the default one, of all rows at full weight."""
+        if type(self.predictor) is Mixture and type(self.weighting) is Unweighted:
+            return self._running.forecaster.gain()  # type: ignore[attr-defined, no-any-return]
+        return None
 
     def _take_voices(self, undo: Undo, voices: Voices | None) -> None:
         undo.keep(self)
@@ -331,6 +340,10 @@ def _chosen_voices(name: str, voices: Any, family: Family, space: Space) -> Voic
     if voices is None:
         return None
     if isinstance(voices, Voices):
+        if isinstance(family, NuisanceFamily):
+            raise InvalidArgumentError(
+                name, voices, f"cannot be used with {family!r} yet", 'pass None, the joint set, or "auto"'
+            )
         voices.start(space)  # refuses what does not fit
         return voices
     if isinstance(voices, str) and voices == "auto":

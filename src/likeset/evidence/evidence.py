@@ -127,6 +127,19 @@ class Evidence:
         sizes = 1.0 + voice_exponents(self.audible, parts).max(axis=1, initial=0.0)
         return found, 4 * ROUNDING * sizes
 
+    @property
+    def level_sets(self) -> Evidence:
+        """A convex function of theta with the same level sets: log R itself."""
+        return self
+
+    def nats(self, heights: Array) -> Array:
+        """log R where the function of ``level_sets`` has these values."""
+        return heights
+
+    def height_of_a_nat(self, height: float) -> float:
+        """By how much that function grows, about, where log R grows by one."""
+        return 1.0
+
     @cached_property
     def size(self) -> float:
         """The sum of the gains' sizes, which the rounding of log R is proportional to."""

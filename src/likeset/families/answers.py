@@ -4,6 +4,7 @@ r"""What a family may say for itself beyond :class:`~likeset.families.base.Famil
     how do observations merge?                   ``merged_sums``           distinct (covariate, y) pairs
     ... for the evidence, to the last digit?     ``evidence_sums``         ``merged_sums``
     what is believed of theta, given a prior?    ``posterior``             Gaussian at the mode, by its curvature there
+    in which unit are prior precisions?          ``prior_precisions``      theirs are taken from the bound of theta
     which density of y does N(m, s^2) give?      ``predictive``            Gauss-Hermite quadrature over z
     how is it fitted with a penalty?             ``penalised_fit``         Newton's method, or interior points
     what is a in the log-partition a A(z)?       ``canonical_scale``       there is none
@@ -156,6 +157,11 @@ def information(family: Family, z: Array) -> Array:
         score = family.derivatives(y, np.full(len(y), at))[0]
         found[i] = np.sum(weights * np.exp(family.log_density(y, np.full(len(y), at))) * score**2)
     return found
+
+
+def prior_precisions(family: Family) -> Array | None:
+    """Precisions of priors for theta that a family of unknown scale wants, in units of the noise; None for others."""
+    return getattr(family, "prior_precisions", None)
 
 
 def canonical_scale(family: Family) -> float | None:
