@@ -114,7 +114,7 @@ class LiveObjects:
             ls.UCB(fresh(self.plane)), ls.UCB(self._fed(ls.Poisson(), self.grid), reward="mean", rng=1),
             ls.Elimination(fresh(self.plane), arms), ls.LowerBound(fresh(self.plane), arms),
             ls.UCB(fresh(self.plane), arms, running_intersection=False, reward="decreasing"),
-            ls.UCB(self.comparisons[0], arms),
+            ls.UCB(self.comparisons[0], arms), ls.Guarded(fresh(self.plane), arms), ls.Guarded(fresh(self.plane)),
         ]  # fmt: skip
         policies[0].tell(policies[0].ask(), 0.3)
         return policies
@@ -125,7 +125,7 @@ def comparison_constants(rivals):
 
 
 def can_change(thing):
-    return isinstance(thing, (ls.ConfidenceSequence, comparison.Comparison, ls.UCB, ls.Elimination, ls.LowerBound))
+    return isinstance(thing, (ls.ConfidenceSequence, comparison.Comparison, ls.bandits.Policy))
 
 
 def fingerprint(thing):
