@@ -188,3 +188,18 @@ def test_used_companions_and_changing_arms_are_refused_where_they_make_no_sense(
     policy.tell(arm, 0.5)
     with pytest.raises(InvalidArgumentError, match="stay"):
         _ = policy.certified_regret
+
+
+def test_beliefs_with_unknown_noise_are_those_with_the_noise_that_is_there():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((300, 2))
+    y = x @ [0.5, -0.3] + 0.2 * rng.standard_normal(300)
+    unknown = ls.ConfidenceSequence(ls.Gaussian(ls.Unknown()), ls.Linear(2, 1.0))
+    known = ls.ConfidenceSequence(ls.Gaussian(0.2), ls.Linear(2, 1.0))
+    for seq in (unknown, known):
+        seq.update(x, y)
+    (mean, sd), (expected, spread) = (seq.belief.moments(np.eye(2)) for seq in (unknown, known))
+    np.testing.assert_allclose(mean, expected, atol=1e-3)
+    np.testing.assert_allclose(sd, spread, rtol=0.15)
+    more = unknown.belief.supposing(np.eye(2)[[0] * 300]).moments(np.eye(2))[1]
+    np.testing.assert_allclose(more[0] / sd[0], np.sqrt(0.5), rtol=0.05)

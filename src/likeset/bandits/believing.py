@@ -8,6 +8,7 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.errors import InvalidArgumentError
+from likeset.families.answers import size_name
 from likeset.predictors import Belief, Believer, Predictor
 from likeset.predictors.base import is_piece
 from likeset.sequence import ConfidenceSequence
@@ -29,9 +30,13 @@ class Beliefs:
             return self.seq.belief
         if isinstance(self.seq, ConfidenceSequence):
             ledger = self.seq.ledger
-            x, y = ledger.x.rows[self._shown :], ledger.y.rows[self._shown :]
+            new = slice(self._shown, len(ledger))
+            x, y, given = (rows.rows[new].copy() for rows in (ledger.x, ledger.y, ledger.given))
             if len(x):
-                self.companion.update(x.copy(), y.copy())
+                known = {"offset": given[:, 0]} if given[:, 0].any() else {}
+                if given[:, 1].all() and (size := size_name(self.seq.family)):
+                    known[size] = given[:, 1]
+                self.companion.update(x, y, **known)
                 self._shown += len(x)
         return self.companion.belief
 

@@ -36,9 +36,18 @@ class Belief:
     """
 
     def __init__(
-        self, family: Family, space: Space, basis: Basis, priors: Array, shares: Array, means: Array, factors: Array
+        self,
+        family: Family,
+        space: Space,
+        basis: Basis,
+        priors: Array,
+        shares: Array,
+        means: Array,
+        factors: Array,
+        precision: Array | None = None,
     ) -> None:
         self.shares, self.priors = shares, priors
+        self._precision = precision  # of one observation, where the family alone does not tell it
         self._family, self._space, self._basis = family, space, basis
         self._means, self._factors = _grown(means, factors, priors, basis.dimension)
 
@@ -93,12 +102,14 @@ class Belief:
         basis = self._basis.including(x)
         means, factors = _grown(self._means, self._factors, self.priors, basis.dimension)
         c = basis.coordinates(x[None, :])[0][0]
-        with np.errstate(over="ignore", invalid="ignore"):
-            gained = np.nan_to_num(information(self._family, means @ c), nan=0.0, posinf=1e12)
+        gained = self._precision
+        if gained is None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                gained = np.nan_to_num(information(self._family, means @ c), nan=0.0, posinf=1e12)
         with SingleThreadedBlas():
             precision = factors @ factors.transpose(0, 2, 1) + gained[:, None, None] * np.outer(c, c)
             factors = np.asarray(np.linalg.cholesky(precision), dtype=np.float64)
-        return Belief(self._family, self._space, basis, self.priors, self.shares, means, factors)
+        return Belief(self._family, self._space, basis, self.priors, self.shares, means, factors, self._precision)
 
 
 def _grown(means: Array, factors: Array, priors: Array, dimension: int) -> tuple[Array, Array]:
