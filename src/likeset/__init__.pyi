@@ -57,6 +57,7 @@ from .sets import Support as Support
 from .spaces import RKHS as RKHS
 from .spaces import Embedded as Embedded
 from .spaces import Linear as Linear
+from .voices import Contrasts as Contrasts
 from .voices import Patience as Patience
 from .voices import Windows as Windows
 from .weights import BiasWeighting as BiasWeighting
