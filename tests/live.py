@@ -46,6 +46,8 @@ class LiveObjects:
             ls.ConfidenceSequence(ls.Poisson(), self.grid),
             ls.ConfidenceSequence(ls.Gaussian(), self.plane),
         ]
+        self.unknown = [ls.Unknown(), ls.Unknown(0.1, 3.0)]
+        self.sequences += [self._fed(ls.Gaussian(sigma=u), self.plane) for u in self.unknown]
         self.refuted = ls.ConfidenceSequence(ls.Gaussian(0.1), self.plane)
         self.refuted.update([[1.0, 0.0]] * 3, [50.0] * 3)
         self.sequences.append(self.refuted)
@@ -75,6 +77,9 @@ class LiveObjects:
             theory.Complement(self.weightings[0]),
             theory.study(rounds=2, repeats=1), *comparison_constants(rivals),
         ]  # fmt: skip
+        self.studies = [_told(study) for study in _studies()]
+        self.stores = [ls.Store(None), *(study.store for study in self.studies)]
+        self.results.append(ls.Told(1, 0, 1))
         self.saved = str(folder / "saved.likeset")
         self.sequences[0].save(self.saved)
 
@@ -84,12 +89,14 @@ class LiveObjects:
         return np.array([[0.8, 0.1, 0.4], [0.3, 0.9, -0.2], [0.8, 0.1, 0.4]])[:, : space.covariate_shape[0]]
 
     def outcome(self, family, count):
-        return family.sample(np.full(count, 0.2), np.random.default_rng(3))
+        law = family.known(family.typical) if hasattr(family, "known") else family
+        return law.sample(np.full(count, 0.2), np.random.default_rng(3))
 
     def all(self):
         return [
             *self.families, *self.spaces, *self.predictors, *self.weightings, *self.windows, *self.sequences,
-            *self.comparisons, *self.sets, *self.environments, *self.policies, *self.results,
+            *self.comparisons, *self.sets, *self.environments, *self.policies, *self.results, *self.studies,
+            *self.stores, *self.unknown,
         ]  # fmt: skip
 
     def handed_out(self, thing):
@@ -127,12 +134,36 @@ def comparison_constants(rivals):
     return [c.constants for c in rivals if hasattr(c, "constants")][:1]
 
 
+def _studies():
+    levels = {"variant": ["A", "B"]}
+    return [
+        ls.Study("levels", factors=levels, outcome={"y": ls.Bernoulli()}, control="A", key="id", store=None),
+        ls.Study("formula", formula="~ dose + C(variant)", factors=levels, outcome={"y": ls.Poisson()}, store=None),
+        ls.Study("empty", factors={"dose": (0, 1)}, outcome={"y": ls.Gaussian(0.5)}, store=None),
+    ]
+
+
+def _told(study):
+    if study.name != "empty":
+        study.tell(study_rows())
+    return study
+
+
+def study_rows():
+    return [{"id": i, "variant": "AB"[i % 2], "dose": 0.5 * i, "y": i % 3 % 2} for i in range(4)]
+
+
 def can_change(thing):
-    return isinstance(thing, (ls.ConfidenceSequence, comparison.Comparison, ls.UCB, ls.Elimination, ls.LowerBound))
+    kinds = (ls.Study, ls.Store, ls.ConfidenceSequence, comparison.Comparison, ls.UCB, ls.Elimination, ls.LowerBound)
+    return isinstance(thing, kinds)
 
 
 def fingerprint(thing):
     """Everything of a sequence, comparison set or policy that an error must leave alone."""
+    if isinstance(thing, ls.Study):
+        return thing.fingerprint, thing.n
+    if isinstance(thing, ls.Store):
+        return tuple(study["rows"] for study in thing.studies())
     if hasattr(thing, "ask"):
         return (
             *fingerprint(thing.seq), getattr(thing, "certificate", None) is None,
@@ -167,6 +198,14 @@ def good_value(live, name, owner, label, pick):
         return pick([ls.Gaussian(0.3), ls.Poisson(), ls.Bernoulli(), ls.Binomial(3)])
     if label == "load" and name == "path":
         return live.saved
+    of_studies = {
+        "rows": study_rows(), "factors": {"variant": ["A", "B"]}, "outcome": {"y": ls.Poisson()}, "control": "A",
+        "name": pick(["levels", "formula", "new"]), "store": None, "goal": "minimise", "key": "id", "formula": "~ dose",
+        "like": None, "event": None, "entry": None, "exposure": None, "offset": None, "units": "kg", "trials": None,
+        "bound": None, "read_only": False, "path": str(live.folder / "store.db"), "margin": 0.1,
+    }  # fmt: skip
+    if label.startswith(("Study", "Store", "study.")) and name in of_studies:
+        return of_studies[name]
     if label == "PlugIn" and name == "z":
         return 0.2
     arrays = {

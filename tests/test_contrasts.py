@@ -86,6 +86,14 @@ def test_log_normal_noise_is_gaussian_noise_of_the_logarithm():
     np.testing.assert_allclose(logs.set.interval(A), sequence.set.interval(A), atol=1e-6)
 
 
+def test_offsets_belong_to_z():
+    sequence, _ = observed()
+    shift = np.linspace(-3.0, 5.0, 60)
+    other = ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(3, 2.0), ALPHA, voices=ls.Contrasts(A))
+    other.update(sequence.ledger.x.rows, sequence.ledger.y.rows + shift, offset=shift)
+    np.testing.assert_allclose(other.set.interval(A), sequence.set.interval(A), atol=1e-7)
+
+
 # -- validity -------------------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ from . import families as families
 from . import plots as plots
 from . import predictors as predictors
 from . import spaces as spaces
+from . import study as study
 from . import theory as theory
 from .bandits import UCB as UCB
 from .bandits import Certificate as Certificate
@@ -27,8 +28,14 @@ from .errors import MissingPackageError as MissingPackageError
 from .errors import NotConvexError as NotConvexError
 from .errors import NumericalError as NumericalError
 from .errors import ObservationError as ObservationError
+from .errors import OrderWarning as OrderWarning
 from .errors import PieceError as PieceError
+from .errors import RepeatedRowsWarning as RepeatedRowsWarning
+from .errors import RestatedRowError as RestatedRowError
+from .errors import RowError as RowError
 from .errors import ShapeError as ShapeError
+from .errors import StoreError as StoreError
+from .errors import StudyMismatchError as StudyMismatchError
 from .families import Bernoulli as Bernoulli
 from .families import Binomial as Binomial
 from .families import CustomFamily as CustomFamily
@@ -43,6 +50,7 @@ from .families import LogWeibull as LogWeibull
 from .families import NegativeBinomial as NegativeBinomial
 from .families import Poisson as Poisson
 from .families import StudentT as StudentT
+from .families import Unknown as Unknown
 from .families import Weibull as Weibull
 from .persistence import load as load
 from .predictors import FTRL as FTRL
@@ -57,6 +65,9 @@ from .sets import Support as Support
 from .spaces import RKHS as RKHS
 from .spaces import Embedded as Embedded
 from .spaces import Linear as Linear
+from .study import Store as Store
+from .study import Study as Study
+from .study import Told as Told
 from .voices import Contrasts as Contrasts
 from .voices import Patience as Patience
 from .voices import Windows as Windows

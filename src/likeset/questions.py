@@ -13,6 +13,7 @@ import numpy as np
 from likeset._typing import Array, IntArray
 from likeset.evidence.directional import with_directions
 from likeset.evidence.evidence import Evidence
+from likeset.evidence.unknown_scale import ScaleEvidence
 from likeset.spaces.base import Space
 from likeset.spaces.linear import Linear
 from likeset.voices.contrasts import Contrasts
@@ -28,14 +29,15 @@ class Questions:
     contrasts: Contrasts
     measured: Measured
 
-    def of_all(self, others: Evidence) -> Evidence:
+    def of_all(self, others: Evidence | ScaleEvidence) -> Evidence | ScaleEvidence:
         """The evidence that ``contains`` and questions that were not announced go by."""
-        if not self.contrasts.simultaneous:
+        if not self.contrasts.simultaneous or not isinstance(others, Evidence):
             return others
         return with_directions(others, self.measured, self.contrasts.share, len(self.contrasts.A))
 
-    def of_one(self, others: Evidence, contrast: int) -> Evidence:
+    def of_one(self, others: Evidence | ScaleEvidence, contrast: int) -> Evidence:
         """The evidence that one announced question has of its own."""
+        assert isinstance(others, Evidence)
         return with_directions(others, self.measured.only(contrast), self.contrasts.share, 1)
 
     def asked(self, space: Space, X: Array, Y: Array | None = None) -> IntArray | None:

@@ -8,17 +8,20 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from likeset._solver.nuisance import Gain
 from likeset._solver.problem import VoiceTable
 from likeset._typing import Array
 from likeset.all_or_nothing import AllOrNothing
-from likeset.arguments import choice, error_level, has_shape
-from likeset.embedded import Embedded
-from likeset.errors import InvalidArgumentError, PieceError, ShapeError
-from likeset.evidence.evidence import Evidence
+from likeset.arguments import choice, error_level
+from likeset.embedded import Embedded, Given
+from likeset.errors import InvalidArgumentError, PieceError
+from likeset.evidence.intake import checked_rows
 from likeset.evidence.ledger import Ledger
 from likeset.evidence.own_pieces import OwnPieces, Running, is_built_in
 from likeset.evidence.scoring import Scoring
+from likeset.evidence.unknown_scale import evidence_of
 from likeset.families.base import Family
+from likeset.families.nuisance_family import NuisanceFamily
 from likeset.predictors import Forecast, Forecaster, Mixture, Predictor
 from likeset.predictors.aggregate import started
 from likeset.predictors.base import Gauge, is_piece
@@ -220,18 +223,22 @@ class ConfidenceSequence(AllOrNothing):
                 chosen = automatic_voices(self.family, self.space, rows, purpose)
                 self._all_or_nothing(lambda undo: self._take_voices(undo, chosen), new_voices=True)
 
-    def update(self, x: Any, y: Any) -> None:
+    def update(self, x: Any, y: Any, offset: Any = None, exposure: Any = None, trials: Any = None) -> None:
         """Record one observation, or a batch in order (rows of x, entries of y); survival y: (time, event) pairs.
+
+        Of every row more may be given, one number for all or one each, as long as it is known before y
+        (docs/exposure.md): an ``offset``, z = x'theta + offset; the ``exposure`` of a count, whose mean is then
+        exposure times e^z; the number of ``trials`` in which y successes were counted.
 
         All or nothing: after an error, or Ctrl-C at any moment, the sequence is as it was before the call, or as it
         is after it. Threads may share a sequence: updates of several take turns.
         """
-        X, Y = self._checked(x, y)
+        X, Y, given = checked_rows(self.family, self.space, x, y, offset, exposure, trials)
         with self._lock:
             self._settle()
             if self._own_roles and self._own is None:
                 self._own = OwnPieces(self._running, self._own_roles, self.family, self.space)
-            self._all_or_nothing(lambda undo: self._record_all(undo, X, Y))
+            self._all_or_nothing(lambda undo: self._record_all(undo, X, Y, given))
 
     @property
     def set(self) -> LikelihoodSet:
@@ -242,8 +249,9 @@ class ConfidenceSequence(AllOrNothing):
                 ledger, membership, basis = self._running.ledger, self._running.membership, self._running.basis
                 gains = ledger.gains.copy()
                 voices = VoiceTable.joint(len(gains)) if membership is None else membership.table
-                evidence = Evidence(
-                    ledger.groups(basis.dimension), ledger.terms(), gains, voices, -log(self.alpha), self.space.bound
+                evidence = evidence_of(
+                    ledger.groups(basis.dimension), ledger.terms(), gains, voices, -log(self.alpha), self.space.bound,
+                    self._gain_by_scale(),
                 )  # fmt: skip
                 questions = None
                 if self._running.directions is not None:
@@ -275,6 +283,12 @@ class ConfidenceSequence(AllOrNothing):
         _chosen_voices("contrasts", contrasts, self.family, self.space)
         return contrasts
 
+    def _gain_by_scale(self) -> Gain | None:
+        """What a numerator made for the test of every scale has earned: the default one, of all rows at full weight."""
+        if type(self.predictor) is Mixture and type(self.weighting) is Unweighted:
+            return self._running.forecaster.gain()  # type: ignore[attr-defined, no-any-return]
+        return None
+
     def _take_voices(self, undo: Undo, voices: Voices | None) -> None:
         undo.keep(self)
         undo.keep(self._running)
@@ -290,36 +304,22 @@ class ConfidenceSequence(AllOrNothing):
         forecaster = self._running.forecaster
         return None if isinstance(forecaster, Gauge) else Mixture().start(self.family, self.space)
 
-    def _record_all(self, undo: Undo, X: Array, Y: Array) -> None:
+    def _record_all(self, undo: Undo, X: Array, Y: Array, given: Array) -> None:
         running, own = self._running, self._own
         self._set = None  # made anew when asked for; until the change is complete nobody can ask
         if own is not None:
             undo.when_rolled_back(lambda: own.rebuild(running))  # the first step is taken back last: rows, then pieces
         undo.keep(running)
-        for x, y in zip(X, Y, strict=True):
-            self._record(undo, x, y)
+        for x, y, known in zip(X, Y, given.tolist(), strict=True):
+            self._record(undo, x, y, Given(*known))
 
     # -- one observation ----------------------------------------------------------------------------------------
 
-    def _checked(self, x: Any, y: Any) -> tuple[Array, Array]:
-        X = self.space.covariates(x)
-        if self.family.observation_shape and len(X) == 1 and has_shape(y, self.family.observation_shape):
-            y = [y]  # one pair for one covariate, not two times
-        Y = self.family.observations(y)
-        if len(X) != len(Y):
-            raise ShapeError(
-                "y",
-                y,
-                f"has {len(Y)} observations for {len(X)} covariates",
-                "pass one observation for each row of x",
-            )
-        return X, Y
-
-    def _record(self, undo: Undo, x: Array, y: Array) -> None:
+    def _record(self, undo: Undo, x: Array, y: Array, given: Given) -> None:
         """Algorithm 1, one step: embed, forecast, weigh; then, and only then, look at y."""
         running = self._running
         ledger, membership, directions = running.ledger, running.membership, running.directions
-        basis, phi = ledger.embed(running.basis, x)
+        basis, phi = ledger.embed(running.basis, x, given)
         self._scoring.check_family(phi, y)
         for piece in running.pieces(but=self._own_roles):
             piece.remember(undo, phi)
@@ -371,6 +371,10 @@ def _chosen_voices(name: str, voices: Any, family: Family, space: Space) -> Voic
     if voices is None:
         return None
     if isinstance(voices, Voices):
+        if isinstance(family, NuisanceFamily):
+            raise InvalidArgumentError(
+                name, voices, f"cannot be used with {family!r} yet", 'pass None, the joint set, or "auto"'
+            )
         voices.start(space)  # refuses what does not fit
         voices.directions(family, space)
         return voices

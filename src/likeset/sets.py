@@ -23,6 +23,7 @@ from likeset._typing import Array, IntArray, Mask
 from likeset.arguments import LARGEST, positive_integer, real_array, real_number, signs
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
 from likeset.evidence.evidence import ROUNDING, Evidence
+from likeset.evidence.unknown_scale import ScaleEvidence
 from likeset.outline import outline
 from likeset.peaks import Peak, maximise_upper
 from likeset.questions import Questions
@@ -59,7 +60,7 @@ class LikelihoodSet:
         self,
         space: Space,
         basis: Basis,
-        evidence: Evidence,
+        evidence: Evidence | ScaleEvidence,
         alpha: float,
         convex: bool,
         n_observations: int,
@@ -80,8 +81,11 @@ class LikelihoodSet:
 
     # -- membership ---------------------------------------------------------------------------------------------
 
-    def log_ratio(self, theta: Any) -> Any:
+    def log_ratio(self, theta: Any, nuisance: float | None = None) -> Any:
         """log R(theta): the evidence against theta, in nats. One number, or one per row of theta.
+
+        Where the scale of the noise is unknown: against theta with the scale ``nuisance``, or, if that is left out,
+        with the scale that suits theta best.
 
         +inf where theta gives an outcome density zero that the forecast did not. Where the forecast gave an outcome
         density zero, q = 0, the ratio is zero for good and log R is -inf: evidence against nothing. That goes for a
@@ -90,23 +94,45 @@ class LikelihoodSet:
         observation of weight zero does not count, whatever its q.
         """
         with SingleThreadedBlas():
-            return _like(theta, self._evidence.log_ratio(self._values(theta)))
+            return _like(theta, self._evidence.log_ratio(self._values(theta), *self._nuisance(nuisance)))
 
     def log_ratio_by_covariate(self, theta: Any) -> Array:
         """The contributions gain_k + phi_k(x_k'theta) to log R(theta), shape (n, number of distinct covariates)."""
         return self._evidence.groups.gathered(self._evidence.contributions(self._values(theta)))
 
-    def contains(self, theta: Any) -> Any:
-        """Whether |theta| <= bound and log R(theta) <= log(1/alpha), up to rounding. One bool, or one per row."""
+    def contains(self, theta: Any, nuisance: float | None = None) -> Any:
+        """Whether |theta| <= bound and log R(theta) <= log(1/alpha), up to rounding. One bool, or one per row.
+
+        Where the scale of the noise is unknown: with the scale ``nuisance``, or with any if that is left out.
+        """
         with SingleThreadedBlas():
             norms = self._basis.norms(theta)
-            plausible = self._evidence.allows(self._values(theta), norms)
+            plausible = self._evidence.allows(self._values(theta), norms, *self._nuisance(nuisance))
         return _like(theta, plausible & (norms <= self.space.bound * (1 + ROUNDING)))
 
     @property
     def is_empty(self) -> bool:
         """Whether no parameter is plausible: a certified alarm, at level alpha, that the model is wrong."""
         return not self._evidence.says_nothing and self._kernel.status == "empty"
+
+    def nuisance_interval(self) -> tuple[float, float]:
+        """(low, high): the values of the unknown number of the family (a scale) that some theta makes plausible.
+
+        With probability at least 1 - alpha the true value is inside at all times, at once with theta in the set.
+
+        >>> import likeset as ls
+        >>> seq = ls.ConfidenceSequence(ls.Gaussian(sigma=ls.Unknown()), ls.Linear(dim=1, bound=10.0))
+        >>> seq.update([[1.0]] * 40, [2.9, 3.1, 3.0, 2.8, 3.2] * 8)
+        >>> low, high = seq.set.nuisance_interval()
+        >>> bool(0.05 < low < 0.15 < high < 0.3)
+        True
+        """
+        evidence = self._uncertain()
+        with SingleThreadedBlas():
+            found = evidence.interval_of_scale()
+        if found is None:
+            raise EmptySetError(self.alpha)
+        return found
 
     # -- extrema ------------------------------------------------------------------------------------------------
 
@@ -271,6 +297,21 @@ class LikelihoodSet:
         if self._kernel.status == "empty":
             raise EmptySetError(self.alpha)
         return self._kernel
+
+    def _uncertain(self) -> ScaleEvidence:
+        """The evidence, if something about the family is unknown."""
+        if not isinstance(self._evidence, ScaleEvidence):
+            raise InvalidArgumentError(
+                "nuisance",
+                None,
+                "does not exist: every number of this set's family is known",
+                "give one as ls.Unknown(), e.g. Gaussian(sigma=ls.Unknown())",
+            )
+        return self._evidence
+
+    def _nuisance(self, value: Any) -> tuple[float, ...]:
+        """The value to ask about, if one was given."""
+        return () if value is None else (self._uncertain().terms.checked("nuisance", value),)
 
     def _values(self, theta: Any) -> Array:
         """z at the covariates, as the user's parameters have it: no basis is involved."""

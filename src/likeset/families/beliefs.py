@@ -196,7 +196,8 @@ class ExactPosterior:
         if len(x) > len(self.moment):
             self.moment = np.pad(self.moment, (0, len(x) - len(self.moment)))
         means, factors = self.beliefs.writable()
-        observe_gaussian(factors, means, self.moment, x, self.precision, float(y), np.empty(len(x)))
+        noisy = float(y) if phi.law is None else float(y) - phi.law.shift  # of x'theta alone
+        observe_gaussian(factors, means, self.moment, x, self.precision, noisy, np.empty(len(x)))
 
     def remember(self, undo: Undo, phi: Embedded) -> None:
         """Keep beliefs and moment."""
@@ -287,7 +288,7 @@ class LaplacePosterior(FittedPosterior):
         """Merge the observation; where a refit is not due, take the online step."""
         super().observe(phi, y)
         if not self._refit_due():
-            a, s, _ = self.family.statistics(y)
+            a, s, _ = phi.law_or(self.family).statistics(y)
             self.beliefs.grow(len(phi.coordinates))
             means, factors = self.beliefs.writable()
             observe_online(factors, means, phi.coordinates, int(self.family.curve), float(a), float(s))

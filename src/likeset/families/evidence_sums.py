@@ -14,7 +14,7 @@ either. The choice of o changes no value, only its rounding.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -93,16 +93,17 @@ class EvidenceSums:
         self.a.remember(undo, index)
         self.s.remember(undo, index)
 
-    def add(self, index: int, y: Array, weight: float) -> float:
+    def add(self, index: int, y: Array, weight: float, law: Any = None) -> float:
         """Merge one observation; return the part of its weighted log-density that is free of z: w log p(y | o)."""
+        law = self.family if law is None else law
         while index >= len(self.origins):
             self.origins = _doubled(self.origins)
         if self.family.referenced:
             if index >= len(self.a.total) or self.a.total[index] == 0.0:  # nothing was counted from another one
-                self.origins[index] = self.family.reference(y)
-            a, s, c = self.family.statistics_from(y, float(self.origins[index]))
+                self.origins[index] = law.reference(y)
+            a, s, c = law.statistics_from(y, float(self.origins[index]))
         else:
-            a, s, c = map(float, self.family.statistics(y))
+            a, s, c = map(float, law.statistics(y))
         self.a.add(index, weight * a)
         self.s.add(index, weight * s)
         return weight * c

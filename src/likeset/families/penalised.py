@@ -41,6 +41,9 @@ MAX_NEWTON_STEPS = 100
 MAX_ANCHOR_MOVES = 6
 BLOCK = 128  # covariates expanded at a time
 
+LookAhead = tuple[float, float]
+NOT_AHEAD: LookAhead = (0.0, 0.0)
+
 
 @njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def expand(X: Array, curve: int, a: Array, s: Array, theta: Array) -> tuple[Array, Array]:
@@ -125,8 +128,8 @@ class Fit(Protocol):
         """Learn from one observation."""
         ...
 
-    def estimate(self, phi: Embedded, look_ahead: float = 0.0) -> Array:
-        """theta_hat; ``look_ahead`` = a adds the term a A(x'theta) of the covariate about to be observed."""
+    def estimate(self, phi: Embedded, look_ahead: LookAhead = NOT_AHEAD) -> Array:
+        """theta_hat; ``look_ahead`` = (a, s) adds the term a A(z) - s z, z = x'theta, of the row about to come."""
         ...
 
     def remember(self, undo: Undo, phi: Embedded) -> None:
@@ -163,23 +166,23 @@ class CurveFit:
 
     def observe(self, phi: Embedded, y: Array) -> None:
         """Merge the observation and add its expansion at the anchor."""
-        a, s, _ = map(float, self.family.statistics(y))
+        a, s, _ = map(float, phi.law_or(self.family).statistics(y))
         self.data.place(phi)
         self.sums.accumulate(phi.index, a, s)
         self._grow(len(phi.coordinates))
         add_term(self.g, self.H, self.anchor, phi.coordinates, self.curve, a, s)
         self.longest = max(self.longest, math.sqrt(float(phi.coordinates @ phi.coordinates)))
 
-    def estimate(self, phi: Embedded, look_ahead: float = 0.0) -> Array:
-        """theta_hat; ``look_ahead`` = a adds the term a A(x'theta) of the covariate about to be observed."""
+    def estimate(self, phi: Embedded, look_ahead: LookAhead = NOT_AHEAD) -> Array:
+        """theta_hat; ``look_ahead`` = (a, s) adds the term a A(z) - s z, z = x'theta, of the row about to come."""
         x = phi.coordinates
         self._grow(len(x))
-        longest = max(self.longest, math.sqrt(float(x @ x))) if look_ahead else self.longest
+        longest = max(self.longest, math.sqrt(float(x @ x))) if look_ahead[0] else self.longest
         for _ in range(MAX_ANCHOR_MOVES):
             g, H = self.g, self.H
-            if look_ahead:
+            if look_ahead[0]:
                 g, H = g.copy(), H.copy()
-                add_term(g, H, self.anchor, x, self.curve, look_ahead, 0.0)
+                add_term(g, H, self.anchor, x, self.curve, *look_ahead)
             theta, error = anchored_minimum(g, H, self.anchor, self.penalty, self.bound, longest, self.curve == 0)
             if error <= GRADIENT_TOLERANCE:
                 return theta
@@ -200,11 +203,11 @@ class CurveFit:
         self.anchor = theta
         self.g, self.H = expand(X, self.curve, terms.a, terms.s, theta)
 
-    def _minimise(self, x: Array, look_ahead: float) -> Array:
+    def _minimise(self, x: Array, look_ahead: LookAhead) -> Array:
         X, terms = with_columns(self.data.coordinates, len(x)), self.sums.terms(self.data.count)
         a, s = terms.a, terms.s
-        if look_ahead:
-            X, a, s = np.vstack([X, x]), np.append(a, look_ahead), np.append(s, 0.0)
+        if look_ahead[0]:
+            X, a, s = np.vstack([X, x]), np.append(a, look_ahead[0]), np.append(s, look_ahead[1])
         theta, *_ = newton_ball(
             X, self.curve, a, s, self.penalty, self.bound, self.anchor, GAP_TOLERANCE, MAX_NEWTON_STEPS
         )
@@ -253,9 +256,9 @@ class DirectFit:
         self.data.add(phi, y)
         self.stale = True
 
-    def estimate(self, phi: Embedded, look_ahead: float = 0.0) -> Array:
+    def estimate(self, phi: Embedded, look_ahead: LookAhead = NOT_AHEAD) -> Array:
         """theta_hat over the observations so far."""
-        assert not look_ahead
+        assert not look_ahead[0]
         dimension = len(phi.coordinates)
         self.theta = np.pad(self.theta, (0, dimension - len(self.theta)))
         if self.stale:

@@ -36,8 +36,11 @@ class Sums(Protocol):
         """Before ``add`` to covariate ``index``: keep what it will change."""
         ...
 
-    def add(self, index: int, y: Array, weight: float) -> float:
-        """Merge one observation; return the part of its weighted log-density that is free of z."""
+    def add(self, index: int, y: Array, weight: float, law: Any = None) -> float:
+        """Merge one observation; return the part of its weighted log-density that is free of z.
+
+        ``law`` is the row's own, where something is given of it (:mod:`likeset.families.shifted`).
+        """
         ...
 
     def terms(self, count: int) -> Terms:
@@ -72,9 +75,9 @@ class CurveSums:
         else:
             undo.keep(self)  # arrays are about to be replaced by longer ones
 
-    def add(self, index: int, y: Array, weight: float) -> float:
+    def add(self, index: int, y: Array, weight: float, law: Any = None) -> float:
         """Add w a(y) and w s(y); the rest is w c(y)."""
-        a, s, c = self.family.statistics(y)
+        a, s, c = (self.family if law is None else law).statistics(y)
         self.accumulate(index, weight * float(a), weight * float(s))
         return weight * float(c)
 
@@ -169,7 +172,7 @@ class PointSums(SortedOutcomes):
         super().__init__()
         self.family = family
 
-    def add(self, index: int, y: Array, weight: float) -> float:
+    def add(self, index: int, y: Array, weight: float, law: Any = None) -> float:
         """Insert y in order; the rest is -w log(2 scale)."""
         self.insert(index, float(y), weight / self.family.scale, merge=False)
         return -weight * float(np.log(2 * self.family.scale))
@@ -188,7 +191,7 @@ class LossSums(SortedOutcomes):
         super().__init__()
         self.family = family
 
-    def add(self, index: int, y: Array, weight: float) -> float:
+    def add(self, index: int, y: Array, weight: float, law: Any = None) -> float:
         """Insert y in order, or add w to its weight; the rest is w c(y)."""
         self.insert(index, float(y), weight, merge=True)
         return weight * self.family.constant(float(y))
@@ -236,7 +239,7 @@ class PairSums:
             else:
                 self.weight_of[key] = weight
 
-    def add(self, index: int, y: Array, weight: float) -> float:
+    def add(self, index: int, y: Array, weight: float, law: Any = None) -> float:
         """Add w to the pair's weight; nothing is free of z."""
         key = (index, float(y))
         if self._changes is not None:

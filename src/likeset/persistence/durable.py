@@ -18,6 +18,7 @@ import numpy as np
 from likeset import __version__
 from likeset._typing import Array
 from likeset.arguments import file_path
+from likeset.embedded import NOTHING, Given
 from likeset.errors import FileFormatError, InvalidArgumentError, LikesetError, PieceError
 from likeset.evidence.ledger import Ledger
 from likeset.evidence.own_pieces import copied
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 STATE_EVERY = 1000  # rows at least; more where a state is large
 STATE_BYTES_PER_ROW = 256  # what keeping states may cost, on average
-_IN_ROWS = ("x", "y", "weights", "log_q", "classes", "covariate")  # arrays of the ledger that the rows hold
-_MADE_BY = f"likeset {__version__}, state 2"
+_IN_ROWS = ("x", "y", "weights", "log_q", "classes", "given", "covariate")  # arrays of the ledger that the rows hold
+_MADE_BY = f"likeset {__version__}, state 3"
 
 
 class DurableRecord:
@@ -89,7 +90,7 @@ class DurableRecord:
         description = journal.windows()
         if description != _described(sequence.voices):
             sequence.voices = None if description is None else piece_from("windows", description, None)
-        shapes = (sequence.space.covariate_shape, sequence.family.observation_shape, (), (), ())
+        shapes = (sequence.space.covariate_shape, sequence.family.observation_shape, (), (), (), (len(NOTHING),))
         try:
             rows = Rows(*journal.rows(shapes)).checked(sequence.family, sequence.space)
         except ValueError as error:
@@ -135,8 +136,8 @@ def _continue(sequence: ConfidenceSequence, rows: Rows, start: int) -> None:
     asked = [running.gauge] if running.gauge is not None else []
     if "forecaster" not in sequence._own_roles:  # a forecast moves the warm starts of built-in ones
         asked.append(running.forecaster)
-    for x, y, weight, log_q, label in zip(*(part[start:] for part in rows.parts()), strict=True):
-        running.basis, phi = ledger.embed(running.basis, x)
+    for x, y, weight, log_q, label, given in zip(*(part[start:] for part in rows.parts()), strict=True):
+        running.basis, phi = ledger.embed(running.basis, x, Given(*given.tolist()))
         if running.membership is not None and ledger.group(phi.index, int(label)) is None:
             running.membership = running.membership.including(x, int(label))
         for piece in asked:
@@ -182,10 +183,11 @@ def _restore(sequence: ConfidenceSequence, rows: Rows, number: int, contents: by
                 group, name = entry.split("/", 1)
                 groups[group][name] = archive[entry]
     known: dict[bytes, int] = {}
-    x, y, weights, log_q, classes = (part[:number] for part in rows.parts())
+    x, y, weights, log_q, classes, given = (part[:number] for part in rows.parts())
     covariate = np.array([known.setdefault(row.tobytes(), len(known)) for row in x], dtype=np.float64)
     running.ledger.restore(
-        {"x": x, "y": y, "weights": weights, "log_q": log_q, "classes": classes, "covariate": covariate}
+        {"x": x, "y": y, "weights": weights, "log_q": log_q, "classes": classes, "given": given}
+        | {"covariate": covariate}
         | groups["ledger"]
     )
     running.basis = sequence.space.restore(groups["basis"])

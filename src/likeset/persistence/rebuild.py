@@ -16,6 +16,8 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.arguments import LARGEST
+from likeset.embedded import Given
+from likeset.evidence.intake import check_given, observations
 from likeset.evidence.ledger import Ledger
 from likeset.families.answers import merged_sums
 from likeset.families.base import Family
@@ -40,16 +42,18 @@ class Rows:
     weights: Array
     log_q: Array
     classes: Array
+    given: Array
 
     def parts(self) -> tuple[Array, ...]:
-        """x, y, weights, log q and classes."""
-        return self.x, self.y, self.weights, self.log_q, self.classes
+        """x, y, weights, log q, classes and what else was given."""
+        return self.x, self.y, self.weights, self.log_q, self.classes, self.given
 
     def checked(self, family: Family, space: Space) -> Rows:
         """The rows as update would have recorded them (zeros have no sign); ValueError if it would not have."""
         if len(self.x) == 0:
             return self
-        x, y = space.covariates(self.x), family.observations(self.y)
+        check_given(family, self.given)
+        x, y = space.covariates(self.x), observations(family, self.y, self.given)
         if not (np.array_equal(x, self.x) and np.array_equal(y, self.y)):
             raise ValueError("x or y is not what update records")
         if not ((self.weights >= 0) & (self.weights <= 1)).all():
@@ -58,7 +62,7 @@ class Rows:
             raise ValueError("a log-density is no number")
         if not ((self.classes >= 0) & (self.classes <= MOST_CLASSES) & (self.classes % 1 == 0)).all():
             raise ValueError("a class is no small whole number")
-        return Rows(x, y, self.weights, self.log_q, self.classes)
+        return Rows(x, y, self.weights, self.log_q, self.classes, self.given)
 
 
 @dataclass(frozen=True)
@@ -89,8 +93,8 @@ def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], lim
     windows += 0 if running.directions is None else 8 * len(running.directions.units)
     steps = [_step(piece, (running.forecaster, running.gauge)) for piece in pieces]
     plain = MergedData(merged_sums(sequence.family))
-    for x, y, weight, log_q, label in zip(*rows.parts(), strict=True):
-        basis, phi = ledger.embed(running.basis, x)
+    for x, y, weight, log_q, label, given in zip(*rows.parts(), strict=True):
+        basis, phi = ledger.embed(running.basis, x, Given(*given.tolist()))
         d = basis.dimension
         if d > limits.dimensions or max(8 * width * d * d, windows * phi.index) > limits.memory:
             raise ValueError(f"{d} dimensions and {windows} windows are more than the file's size can explain")

@@ -107,7 +107,7 @@ class Directions:
         self._place(phi.index)
         if weight > 0.0 and tilts.any():
             parts = weight * tilts
-            a, s, _ = self._family.statistics(y)  # type: ignore[attr-defined]
+            a, s, _ = phi.law_or(self._family).statistics(y)
             added = parts * (float(s) / float(a))
             total = self.targets + added
             larger = np.abs(self.targets) >= np.abs(added)
