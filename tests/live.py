@@ -124,7 +124,7 @@ class LiveObjects:
             ls.UCB(fresh(self.plane)), ls.UCB(self._fed(ls.Poisson(), self.grid), reward="mean", rng=1),
             ls.Elimination(fresh(self.plane), arms), ls.LowerBound(fresh(self.plane), arms),
             ls.UCB(fresh(self.plane), arms, running_intersection=False, reward="decreasing"),
-            ls.UCB(self.comparisons[0], arms),
+            ls.UCB(self.comparisons[0], arms), ls.Guarded(fresh(self.plane), arms), ls.Guarded(fresh(self.plane)),
         ]  # fmt: skip
         policies[0].tell(policies[0].ask(), 0.3)
         return policies
@@ -154,7 +154,7 @@ def study_rows():
 
 
 def can_change(thing):
-    kinds = (ls.Study, ls.Store, ls.ConfidenceSequence, comparison.Comparison, ls.UCB, ls.Elimination, ls.LowerBound)
+    kinds = (ls.Study, ls.Store, ls.ConfidenceSequence, comparison.Comparison, ls.bandits.Policy)
     return isinstance(thing, kinds)
 
 

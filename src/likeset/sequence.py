@@ -22,7 +22,7 @@ from likeset.evidence.scoring import Scoring
 from likeset.evidence.unknown_scale import evidence_of
 from likeset.families.base import Family
 from likeset.families.nuisance_family import NuisanceFamily
-from likeset.predictors import Forecast, Forecaster, Mixture, Predictor
+from likeset.predictors import Belief, Believer, Forecast, Forecaster, Mixture, Predictor
 from likeset.predictors.aggregate import started
 from likeset.predictors.base import Gauge, is_piece
 from likeset.questions import Questions
@@ -186,6 +186,17 @@ class ConfidenceSequence(AllOrNothing):
         with self._lock:
             self._settle()
             return self._running.forecaster
+
+    @property
+    def belief(self) -> Belief | None:
+        """What the predictor believes of theta, frozen; None if it does not say (the default, ``Mixture``, does).
+
+        Good to choose by (:class:`~likeset.Guarded`); unlike ``set`` it guarantees nothing.
+        """
+        with self._lock:
+            self._settle()
+            forecaster = self._running.forecaster
+            return forecaster.belief(self.space, self._running.basis) if isinstance(forecaster, Believer) else None
 
     @property
     def ledger(self) -> Ledger:
