@@ -177,6 +177,22 @@ def test_e_values_and_bounds_never_contradict_each_other(family, voices):
             assert back == pytest.approx(c, abs=1e-4 * (high - low))
 
 
+@pytest.mark.parametrize("simultaneous", [True, False])
+def test_announced_contrasts_answer_with_their_own_sets(simultaneous):
+    voices = ls.Contrasts(np.eye(3), simultaneous=simultaneous)
+    s = filled(ls.Gaussian(0.5), n=200, voices=voices).set
+    rows = np.vstack([np.eye(3), [[0.3, -0.4, 1.0]]])
+    low, high = s.interval(rows)
+    found = s.evidence(rows, below=0.5 * (low + rows @ THETA))
+    assert (found.e_value <= 20).all() and (found.gap <= 1e-5).all()
+    assert (s.evidence(rows, below=low - 1e-6).e_value > 20).all()
+    assert (s.evidence(rows, equal=high + 1e-6).e_value > 20).all()
+    wider = s.interval(rows, alpha=0.001)
+    assert (wider[0] < low).all() and (wider[1] > high).all()
+    back = s.lower(rows[:1], alpha=float(np.exp(-s.evidence(rows[:1], below=low[:1] - 0.1).log_e_value[0])))
+    assert back[0] == pytest.approx(low[0] - 0.1, abs=1e-5)
+
+
 def test_points():
     sequence = filled(ls.Poisson())
     s = sequence.set

@@ -71,6 +71,7 @@ from .spaces import Linear as Linear
 from .study import Store as Store
 from .study import Study as Study
 from .study import Told as Told
+from .voices import Contrasts as Contrasts
 from .voices import Patience as Patience
 from .voices import Windows as Windows
 from .weights import BiasWeighting as BiasWeighting

@@ -165,11 +165,12 @@ class _Search:
         if kernel.status == "empty":
             known[0, rows], known[2, rows] = solved_level, -inf
         else:
-            found = self.s._maximise(kernel, self.inside[rows], self.outside[rows], tolerance=1e-9)
+            leaving, spill = self.s._split(self.inside[rows], self.outside[rows])
+            found = kernel.solve(self.inside[rows], 1e-9, outside=leaving)
             finite = np.isfinite(found.values)
             reached = np.where(finite, found.values, 0.0)
             reached -= 64 * EPS * (np.abs(reached) + np.abs(self.heights[rows]))
-            known[0, rows], known[2, rows] = solved_level, found.upper
+            known[0, rows], known[2, rows] = solved_level, found.upper + spill
             known[1, rows] = np.where(finite, reached, np.where(found.upper == inf, inf, np.nan))
         self.levels = np.vstack([self.levels, known[:1]])
         self.attained = np.vstack([self.attained, known[1:2]])
