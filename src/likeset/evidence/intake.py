@@ -99,6 +99,8 @@ def check_given(family: Family, given: Array) -> None:
     else:
         _refuse(name, sizes, sizes != 0, f"means nothing for {family!r}", "leave it out")
         shifts = offsets
+    if not most:
+        _refuse("offset", offsets, offsets != 0, f"cannot be taken by {family!r}", "leave it out")
     far = ~(np.abs(shifts) <= most)
     _refuse("offset", offsets, far, f"is beyond {most:g}", "use units in which offsets are of order one")
 

@@ -4,6 +4,7 @@ r"""What a family may say for itself beyond :class:`~likeset.families.base.Famil
     how do observations merge?                   ``merged_sums``           distinct (covariate, y) pairs
     ... for the evidence, to the last digit?     ``evidence_sums``         ``merged_sums``
     what is believed of theta, given a prior?    ``posterior``             Gaussian at the mode, by its curvature there
+    in which unit are prior precisions?          ``prior_precisions``      theirs are taken from the bound of theta
     which density of y does N(m, s^2) give?      ``predictive``            Gauss-Hermite quadrature over z
     how is it fitted with a penalty?             ``penalised_fit``         Newton's method, or interior points
     what is a in the log-partition a A(z)?       ``canonical_scale``       there is none
@@ -159,6 +160,11 @@ def information(family: Family, z: Array) -> Array:
     return found
 
 
+def prior_precisions(family: Family) -> Array | None:
+    """Precisions of priors for theta that a family of unknown scale wants, in units of the noise; None for others."""
+    return getattr(family, "prior_precisions", None)
+
+
 def canonical_scale(family: Family) -> float | None:
     """a, where a A(z) is the family's log-partition function; None where it has none."""
     return getattr(family, "canonical_scale", None)
@@ -191,7 +197,10 @@ def has_entries(family: Family) -> bool:
 
 
 def largest_offset(family: Family) -> float:
-    """The largest absolute offset: without limit where outcomes are z and noise."""
+    """The largest absolute offset: without limit where outcomes are z and noise; none where a number is unknown,
+    unless the family says so."""
+    if hasattr(family, "nuisance") and not hasattr(family, "largest_offset"):
+        return 0.0
     return float(getattr(family, "largest_offset", LARGEST_EXPONENT))
 
 

@@ -137,6 +137,7 @@ class Shifted(Family):
 
     def statistics(self, y: Array) -> tuple[Array, Array, Array]:
         """(a, s, c) with -log p(y | z + shift) = a A(z) - s z - c: the shift is absorbed by the curve."""
+        assert not self.stays_shifted
         a, s, c = self.family.statistics(y)  # type: ignore[attr-defined]
         if self.curve == Curve.QUADRATIC:
             return a, s - a * self.shift, c + self.shift * (s - 0.5 * a * self.shift)
