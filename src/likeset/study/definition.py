@@ -22,7 +22,7 @@ from likeset.arguments import choice, error_level, positive
 from likeset.errors import InvalidArgumentError, LikesetError
 from likeset.evidence.intake import given_rows, observations
 from likeset.families import FAMILIES
-from likeset.families.answers import size_name
+from likeset.families.answers import has_entries, size_name
 from likeset.families.base import Family
 from likeset.families.unknown import Unknown
 from likeset.persistence.descriptions import describe, piece_from
@@ -204,9 +204,13 @@ class Definition:
             event = recorded[self.roles["event"]] if "event" in self.roles else np.ones(len(y))
             y = np.column_stack([y, event])
 
+        entry = recorded[self.roles["entry"]] if "entry" in self.roles else None
+
         def checked(count: int) -> Array:
-            given = given_rows(self.family, count, **{role: cells[:count] for role, cells in options.items()})
-            return observations(self.family, y[:count], given)
+            known = {role: cells[:count] for role, cells in options.items()}
+            given = given_rows(self.family, count, **known, entry=None if entry is None else entry[:count])
+            found = observations(self.family, y[:count], given)
+            return found if entry is None else np.column_stack([entry[:count], found])
 
         try:
             return checked(len(y))
@@ -250,8 +254,10 @@ class Definition:
                 raise InvalidArgumentError(
                     role, self.roles[role], f"means nothing for {self.family!r}", "leave it out, see docs/exposure.md"
                 )
-        if "entry" in self.roles:
-            raise InvalidArgumentError("entry", self.roles["entry"], "cannot be used yet", "leave it out")
+        if "entry" in self.roles and not has_entries(self.family):
+            raise InvalidArgumentError(
+                "entry", self.roles["entry"], f"means nothing for {self.family!r}", "leave it out, see docs/exposure.md"
+            )
         lifetimes = bool(self.family.observation_shape)
         for role in ("event", "entry"):
             if role in self.roles and not lifetimes:
