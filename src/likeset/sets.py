@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from likeset._solver import Kernel
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._solver.problem import Solution
-from likeset._typing import Array
+from likeset._typing import Array, IntArray, Mask
 from likeset.arguments import LARGEST, positive_integer, real_array, real_number, signs
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
 from likeset.evidence.evidence import ROUNDING, Evidence
 from likeset.evidence.unknown_scale import ScaleEvidence
 from likeset.outline import outline
 from likeset.peaks import Peak, maximise_upper
+from likeset.questions import Questions
 from likeset.spaces.base import IN_SPAN, Basis, Space
 from likeset.spaces.linear import Linear
 
@@ -63,13 +64,17 @@ class LikelihoodSet:
         alpha: float,
         convex: bool,
         n_observations: int,
+        questions: Questions | None = None,
     ) -> None:
         self.space = space
         self.alpha = alpha
         self.n_observations = n_observations
         self._basis = basis
         self._convex = convex
-        self._evidence = evidence
+        self._others = evidence  # without the voices of announced questions
+        self._questions = questions
+        self._evidence = evidence if questions is None else questions.of_all(evidence)
+        self._own_sets: dict[int, LikelihoodSet] = {}
 
     def __repr__(self) -> str:
         return f"<LikelihoodSet: alpha={self.alpha:g}, {self.n_observations} observations, {self.space!r}>"
@@ -133,18 +138,19 @@ class LikelihoodSet:
 
     def upper(self, X: Any) -> Array:
         """Largest x'theta over the set for every row x of X, rounded outward."""
-        return self._bounds(*self._directions(X))
+        return self._bounds(*self._directions(X), self._asked(X))
 
     def lower(self, X: Any) -> Array:
         """Smallest x'theta over the set for every row x of X, rounded outward."""
         inside, outside = self._directions(X)
-        return -self._bounds(-inside, outside)
+        return -self._bounds(-inside, outside, self._asked(X))
 
     def interval(self, X: Any) -> tuple[Array, Array]:
         """(lower, upper) for every row of X."""
         inside, outside = self._directions(X)
-        n = len(inside)
-        both = self._bounds(np.concatenate([inside, -inside]), np.concatenate([outside, outside]))
+        n, asked = len(inside), self._asked(X)
+        twice = None if asked is None else np.concatenate([asked, asked])
+        both = self._bounds(np.concatenate([inside, -inside]), np.concatenate([outside, outside]), twice)
         return -both[n:], both[:n]
 
     def upper_difference(self, X: Any, Y: Any) -> Array:
@@ -170,8 +176,10 @@ class LikelihoodSet:
         np.add(slack, self.space.bound * lost, out=slack, where=lost > 0)
         answer = np.where(apart, 0.0, slack)
         if apart.any():
+            asked = self._asked(X, Y)
             with SingleThreadedBlas():
-                answer[apart] = self._answering().bounds(inside[apart], leaving[apart]) + slack[apart]
+                for rows, kernel in self._kernels(apart, asked):
+                    answer[rows] = kernel.bounds(inside[rows], leaving[rows]) + slack[rows]
         return answer
 
     def support(
@@ -195,12 +203,17 @@ class LikelihoodSet:
         """
         x = self.space.covariates(X, "X")
         plain = covariate_weights is None and level is None
-        kernel = self._answering() if plain else self._with_weights(covariate_weights, level)
+        everything = np.ones(len(x), dtype=bool)
+        kernels = (
+            self._kernels(everything, self._asked(X))
+            if plain
+            else [(everything, self._with_weights(covariate_weights, level))]
+        )
         direction = signs("sign", sign, len(x))
         with SingleThreadedBlas():
             inside, outside = self._basis.coordinates(x)
             starts = None if near is None else self._starts(near, len(x))
-            solution = self._maximise(kernel, direction[:, None] * inside, outside, starts)
+            solution = self._maximise(kernels, direction[:, None] * inside, outside, starts)
             # The part outside the span was measured along sign * x.
             maximisers = self._basis.lift(solution.points[:, :-1], direction * solution.points[:, -1], x)
         return Support(solution.values, maximisers, solution.upper)
@@ -226,7 +239,8 @@ class LikelihoodSet:
                 "space", self.space, "has a finite domain", "ask upper(domain), or leave the domain out"
             )
         x = self.space.covariates(X, "X")
-        solution = self._maximise(self._answering(), *self._basis.coordinates(x))
+        kernels = self._kernels(np.ones(len(x), dtype=bool), self._asked(X))
+        solution = self._maximise(kernels, *self._basis.coordinates(x))
         inside, outside = solution.points[:, :-1], solution.points[:, -1]
         gradient = np.empty_like(x)
         for j in range(x.shape[1]):
@@ -306,21 +320,62 @@ class LikelihoodSet:
     def _directions(self, X: Any) -> tuple[Array, Array]:
         return self._basis.coordinates(self.space.covariates(X, "X"))
 
-    def _bounds(self, inside: Array, outside: Array) -> Array:
+    def _asked(self, X: Any, Y: Any = None) -> IntArray | None:
+        """Which announced question each row is, where these have sets of their own; None: this set answers all."""
+        if self._questions is None or self._questions.contrasts.simultaneous:
+            return None
+        first = self.space.covariates(X, "X")
+        second = None if Y is None else self.space.covariates(Y, "Y")
+        if second is not None and len(first) != len(second):
+            first, second = np.broadcast_arrays(first, second)
+        return self._questions.asked(self.space, first, second)
+
+    def _kernels(self, rows: Mask, asked: IntArray | None) -> list[tuple[Mask, Kernel]]:
+        """Who answers which of the rows."""
+        if asked is None:
+            return [(rows, self._answering())]
+        found = []
+        for contrast in np.unique(asked[rows]):
+            answering = self if contrast < 0 else self._of_its_own(int(contrast))
+            found.append((rows & (asked == contrast), answering._answering()))
+        return found
+
+    def _of_its_own(self, contrast: int) -> LikelihoodSet:
+        """The set of one announced question."""
+        if contrast not in self._own_sets:
+            assert self._questions is not None
+            evidence = self._questions.of_one(self._others, contrast)
+            self._own_sets[contrast] = LikelihoodSet(
+                self.space, self._basis, evidence, self.alpha, self._convex, self.n_observations
+            )
+        return self._own_sets[contrast]
+
+    def _bounds(self, inside: Array, outside: Array, asked: IntArray | None = None) -> Array:
         """The outer bounds of ``_maximise`` alone."""
         leaving, spill = self._split(inside, outside)
         with SingleThreadedBlas():
-            return self._answering().bounds(inside, leaving) + spill
+            if asked is None:
+                return self._answering().bounds(inside, leaving) + spill
+            for rows, kernel in self._kernels(np.ones(len(inside), dtype=bool), asked):
+                spill[rows] += kernel.bounds(inside[rows], leaving[rows])
+        return spill
 
-    def _maximise(self, kernel: Kernel, inside: Array, outside: Array, near: Array | None = None) -> Solution:
+    def _maximise(
+        self, kernels: list[tuple[Mask, Kernel]], inside: Array, outside: Array, near: Array | None = None
+    ) -> Solution:
         """Maxima for directions given by coordinates in the basis and length outside the span.
 
         Points have one more coordinate: their component along the direction's part outside.
         """
         leaving, spill = self._split(inside, outside)
+        values, upper, points = np.empty(len(inside)), spill, np.empty((len(inside), inside.shape[1] + 1))
         with SingleThreadedBlas():
-            found = kernel.solve(inside, outside=leaving, near=near)
-        return Solution(found.values, found.points, found.upper + spill)
+            for rows, kernel in kernels:
+                starts = None if near is None else near[rows]
+                found = kernel.solve(inside[rows], outside=leaving[rows], near=starts)
+                values[rows], points[rows] = found.values, found.points
+                upper[rows] += found.upper
+        return Solution(values, points, upper)
 
     def _split(self, inside: Array, outside: Array) -> tuple[Array, Array]:
         """Lengths outside the span that are solved for, and what the others, which are tiny, can add at most."""

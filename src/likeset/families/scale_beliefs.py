@@ -47,7 +47,7 @@ from likeset._solver.nuisance import MarginalGain
 from likeset._solver.problem import PointTerms
 from likeset._typing import Array
 from likeset.embedded import Embedded
-from likeset.families.beliefs import ExactPosterior, FittedPosterior
+from likeset.families.beliefs import Beliefs, ExactPosterior, FittedPosterior
 from likeset.families.predictive import ParetoPredictive, StudentPredictive
 from likeset.families.sums import PointSums
 from likeset.families.variational import fit_variational
@@ -162,6 +162,10 @@ class ScalePosterior(ExactPosterior):
         super().remember(undo, phi)
         undo.keep(self.scale)
 
+    def believed(self, shares: Array) -> tuple[Beliefs, Array, Array]:
+        """Of theta alone: :func:`of_theta_alone`."""
+        return of_theta_alone(self.settled(), self.scale, shares)
+
     def state(self) -> dict[str, Array]:
         """Beliefs and sums."""
         return super().state() | self.scale.state()
@@ -228,6 +232,10 @@ class LaplaceScalePosterior(FittedPosterior):
         super().remember(undo, phi)
         undo.keep(self.scale)
 
+    def believed(self, shares: Array) -> tuple[Beliefs, Array, Array]:
+        """Of theta alone: :func:`of_theta_alone`."""
+        return of_theta_alone(self.settled(), self.scale, shares)
+
     def state(self) -> dict[str, Array]:
         """Data, beliefs and sums."""
         return super().state() | self.scale.state()
@@ -236,6 +244,21 @@ class LaplaceScalePosterior(FittedPosterior):
         """The inverse of ``state``."""
         super().restore(state)
         self.scale.restore(state)
+
+
+def of_theta_alone(beliefs: Beliefs, scale: ScaleSums, shares: Array) -> tuple[Beliefs, Array, Array]:
+    """One Gaussian per lambda_j with the scale as it is thought to be (in the geometric mean).
+
+    Beliefs, their shares, and 1/scale^2 under each; ``beliefs`` come in units of the scale and are changed.
+    """
+    table = shares.reshape(len(scale.losses), len(scale.rates))
+    total = table.sum(axis=1)
+    variances = (scale.rate.reshape(table.shape) / scale.shape) ** (2 / scale.power)
+    within = np.where(total[:, None] > 0.0, table, 1.0)
+    logs = (within * np.log(variances)).sum(axis=1) / within.sum(axis=1)
+    beliefs.priors = beliefs.priors * np.exp(-logs)
+    beliefs.factors *= np.exp(-0.5 * logs)[:, None, None]
+    return beliefs, total, np.exp(-logs)
 
 
 def _latest(posterior: Any, phi: Embedded) -> tuple[Array, Array]:
