@@ -53,6 +53,7 @@ from .families import Poisson as Poisson
 from .families import StudentT as StudentT
 from .families import Unknown as Unknown
 from .families import Weibull as Weibull
+from .hypotheses import EValue as EValue
 from .persistence import load as load
 from .predictors import FTRL as FTRL
 from .predictors import VAW as VAW
@@ -70,6 +71,7 @@ from .spaces import Linear as Linear
 from .study import Store as Store
 from .study import Study as Study
 from .study import Told as Told
+from .voices import Contrasts as Contrasts
 from .voices import Patience as Patience
 from .voices import Windows as Windows
 from .weights import BiasWeighting as BiasWeighting
