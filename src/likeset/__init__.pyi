@@ -53,6 +53,7 @@ from .families import Poisson as Poisson
 from .families import StudentT as StudentT
 from .families import Unknown as Unknown
 from .families import Weibull as Weibull
+from .hypotheses import EValue as EValue
 from .persistence import load as load
 from .predictors import FTRL as FTRL
 from .predictors import VAW as VAW

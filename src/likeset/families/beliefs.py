@@ -22,7 +22,7 @@ from likeset._solver.evaluate import evaluate_terms
 from likeset._solver.linalg.matrix import cholesky, dot, rank_one_update, solve_lower, solve_lower_transposed
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._solver.newton import minimise_over_ball, newton_ball
-from likeset._solver.problem import CurveTerms, PointTerms
+from likeset._solver.problem import CurveTerms, PointTerms, Terms
 from likeset._typing import Array
 from likeset.arguments import real_array
 from likeset.compiling import kernel
@@ -314,7 +314,7 @@ class LaplacePosterior(FittedPosterior):
     def observe(self, phi: Embedded, y: Array) -> None:
         """Merge the observation; where a refit is not due, take the online step."""
         super().observe(phi, y)
-        if not self._refit_due():
+        if not self._refit_due() and not getattr(phi.law, "stays_shifted", False):
             a, s, _ = phi.law_or(self.family).statistics(y)
             self.beliefs.grow(len(phi.coordinates))
             means, factors = self.beliefs.writable()
@@ -323,7 +323,9 @@ class LaplacePosterior(FittedPosterior):
     def fit(self) -> None:
         """Modes and curvatures."""
         terms = self.data.terms()
-        assert isinstance(terms, CurveTerms)
+        if not isinstance(terms, CurveTerms):  # offsets that the sums cannot absorb
+            fit_modes(self.beliefs, self.data.coordinates, terms)
+            return
         means, factors = self.beliefs.writable()
         X, curve = self.data.coordinates, int(terms.curve)
         with SingleThreadedBlas():
@@ -341,11 +343,15 @@ class GenericPosterior(FittedPosterior):
 
     def fit(self) -> None:
         """Modes and curvatures."""
-        X, terms = self.data.coordinates, self.data.terms()
-        means, factors = self.beliefs.writable()
-        assert not isinstance(terms, PointTerms)
-        for j, prior in enumerate(self.beliefs.priors):
-            mode, *_ = minimise_over_ball(X, terms, 0.5 * prior, math.inf, means[j], MODE_GAP)
-            _, _, curvature = evaluate_terms(terms, X @ mode)
-            means[j] = mode
-            factors[j] = np.linalg.cholesky((X.T * curvature) @ X + prior * np.eye(X.shape[1]))
+        fit_modes(self.beliefs, self.data.coordinates, self.data.terms())
+
+
+def fit_modes(beliefs: Beliefs, X: Array, terms: Terms) -> None:
+    """Modes, from the modes before, and curvatures there, through the derivatives of smooth terms."""
+    means, factors = beliefs.writable()
+    assert not isinstance(terms, PointTerms)
+    for j, prior in enumerate(beliefs.priors):
+        mode, *_ = minimise_over_ball(X, terms, 0.5 * prior, math.inf, means[j], MODE_GAP)
+        _, _, curvature = evaluate_terms(terms, X @ mode)
+        means[j] = mode
+        factors[j] = np.linalg.cholesky((X.T * curvature) @ X + prior * np.eye(X.shape[1]))

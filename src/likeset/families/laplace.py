@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from likeset._typing import Array
-from likeset.arguments import floats, positive, real_array
+from likeset.arguments import LARGEST, floats, positive, real_array
 from likeset.families.base import (
     largest_predictor,
     misfit,
@@ -39,6 +39,7 @@ class Laplace:
     fast_windows = True
     discrete = False
     observation_shape: tuple[int, ...] = ()
+    largest_offset = LARGEST
 
     def __new__(cls, scale: float | Unknown = 1.0) -> Self:
         """Of unknown scale, a family of such laws."""

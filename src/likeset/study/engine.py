@@ -52,11 +52,9 @@ class Engine:
         """The confidence set of all rows."""
         return self.sequence.set
 
-    def update(self, batch: Batch) -> dict[str, Array]:
-        """Score rows; what was recorded about them."""
-        before = len(self)
+    def update(self, batch: Batch) -> None:
+        """Score rows."""
         self.sequence.update(batch.x, batch.y, **batch.options)
-        return self.scored(before)
 
     def scored(self, start: int) -> dict[str, Array]:
         """The rows from number ``start`` on, as they were scored."""
