@@ -45,8 +45,9 @@ lint: $(READY)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell
 
-docs: $(READY)  ## the pages in docs/ are plain Markdown; this runs every example in them
+docs: $(READY)  ## runs every example of the pages and builds the site: out/site/index.html
 	$(BIN)/python -m pytest -q docs README.md CONTRIBUTING.md
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs out/site
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

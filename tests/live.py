@@ -33,16 +33,21 @@ class LiveObjects:
         patience = ls.Patience(3)
         self.windows = [around, listed, ls.Windows.covering(self.grid), patience, patience.beside(around)]
         self.windows.append(patience.within(around))
+        contrasts = [ls.Contrasts(np.eye(2), simultaneous, others=patience) for simultaneous in (True, False)]
+        self.windows += contrasts
         self.sequences = [self._fed(f, self.plane) for f in self.families]
         self.sequences += [self._fed(ls.Gaussian(0.3), s) for s in self.spaces[1:]]
         self.sequences += [self._fed(ls.Poisson(), self.plane, predictor=p) for p in self.predictors]
         self.sequences += [self._fed(ls.Bernoulli(), self.plane, weighting=w) for w in self.weightings]
         self.sequences += [self._fed(f, self.plane, windows=w) for f in self.families[:4] for w in (around, None)]
         self.sequences.append(self._fed(ls.Poisson(), self.plane, windows=listed))
+        self.sequences += [self._fed(ls.Gaussian(0.3), self.plane, windows=c) for c in contrasts]
         self.sequences += [
             ls.ConfidenceSequence(ls.Poisson(), self.grid),
             ls.ConfidenceSequence(ls.Gaussian(), self.plane),
         ]
+        self.unknown = [ls.Unknown(), ls.Unknown(0.1, 3.0)]
+        self.sequences += [self._fed(ls.Gaussian(sigma=u), self.plane) for u in self.unknown]
         self.refuted = ls.ConfidenceSequence(ls.Gaussian(0.1), self.plane)
         self.refuted.update([[1.0, 0.0]] * 3, [50.0] * 3)
         self.sequences.append(self.refuted)
@@ -63,7 +68,8 @@ class LiveObjects:
         self.log_partition = theory.LogPartition(ls.Poisson(), x, nu=1.0)
         self.curvature = theory.Curvature.of(ls.Poisson(), 1.5, x)
         self.results = [
-            *self.traces, self.small, self.sequences[0].set.support([[1.0, 0.0]]), self.policies[2].certificate,
+            *self.traces, self.small, self.sequences[0].set.support([[1.0, 0.0]]),
+            self.sequences[0].set.evidence([[1.0, 0.0]], below=0.1), self.policies[2].certificate,
             self.policies[0].recommend(),
             ls.Reward(np.exp), self.log_partition, self.curvature,
             theory.bregman_information_gain(ls.Gaussian(), x, nu=1.0),
@@ -72,6 +78,9 @@ class LiveObjects:
             theory.Complement(self.weightings[0]),
             theory.study(rounds=2, repeats=1), *comparison_constants(rivals),
         ]  # fmt: skip
+        self.studies = [_told(study) for study in _studies()]
+        self.stores = [ls.Store(None), *(study.store for study in self.studies)]
+        self.results.append(ls.Told(1, 0, 1))
         self.saved = str(folder / "saved.likeset")
         self.sequences[0].save(self.saved)
 
@@ -81,12 +90,14 @@ class LiveObjects:
         return np.array([[0.8, 0.1, 0.4], [0.3, 0.9, -0.2], [0.8, 0.1, 0.4]])[:, : space.covariate_shape[0]]
 
     def outcome(self, family, count):
-        return family.sample(np.full(count, 0.2), np.random.default_rng(3))
+        law = family.known(family.typical) if hasattr(family, "known") else family
+        return law.sample(np.full(count, 0.2), np.random.default_rng(3))
 
     def all(self):
         return [
             *self.families, *self.spaces, *self.predictors, *self.weightings, *self.windows, *self.sequences,
-            *self.comparisons, *self.sets, *self.environments, *self.policies, *self.results,
+            *self.comparisons, *self.sets, *self.environments, *self.policies, *self.results, *self.studies,
+            *self.stores, *self.unknown,
         ]  # fmt: skip
 
     def handed_out(self, thing):
@@ -114,7 +125,7 @@ class LiveObjects:
             ls.UCB(fresh(self.plane)), ls.UCB(self._fed(ls.Poisson(), self.grid), reward="mean", rng=1),
             ls.Elimination(fresh(self.plane), arms), ls.LowerBound(fresh(self.plane), arms),
             ls.UCB(fresh(self.plane), arms, running_intersection=False, reward="decreasing"),
-            ls.UCB(self.comparisons[0], arms),
+            ls.UCB(self.comparisons[0], arms), ls.Guarded(fresh(self.plane), arms), ls.Guarded(fresh(self.plane)),
         ]  # fmt: skip
         policies[0].tell(policies[0].ask(), 0.3)
         return policies
@@ -124,12 +135,36 @@ def comparison_constants(rivals):
     return [c.constants for c in rivals if hasattr(c, "constants")][:1]
 
 
+def _studies():
+    levels = {"variant": ["A", "B"]}
+    return [
+        ls.Study("levels", factors=levels, outcome={"y": ls.Bernoulli()}, control="A", key="id", store=None),
+        ls.Study("formula", formula="~ dose + C(variant)", factors=levels, outcome={"y": ls.Poisson()}, store=None),
+        ls.Study("empty", factors={"dose": (0, 1)}, outcome={"y": ls.Gaussian(0.5)}, store=None),
+    ]
+
+
+def _told(study):
+    if study.name != "empty":
+        study.tell(study_rows())
+    return study
+
+
+def study_rows():
+    return [{"id": i, "variant": "AB"[i % 2], "dose": 0.5 * i, "y": i % 3 % 2} for i in range(4)]
+
+
 def can_change(thing):
-    return isinstance(thing, (ls.ConfidenceSequence, comparison.Comparison, ls.UCB, ls.Elimination, ls.LowerBound))
+    kinds = (ls.Study, ls.Store, ls.ConfidenceSequence, comparison.Comparison, ls.bandits.Policy)
+    return isinstance(thing, kinds)
 
 
 def fingerprint(thing):
     """Everything of a sequence, comparison set or policy that an error must leave alone."""
+    if isinstance(thing, ls.Study):
+        return thing.fingerprint, thing.n
+    if isinstance(thing, ls.Store):
+        return tuple(study["rows"] for study in thing.studies())
     if hasattr(thing, "ask"):
         return (
             *fingerprint(thing.seq), getattr(thing, "certificate", None) is None,
@@ -164,10 +199,19 @@ def good_value(live, name, owner, label, pick):
         return pick([ls.Gaussian(0.3), ls.Poisson(), ls.Bernoulli(), ls.Binomial(3)])
     if label == "load" and name == "path":
         return live.saved
+    of_studies = {
+        "rows": study_rows(), "factors": {"variant": ["A", "B"]}, "outcome": {"y": ls.Poisson()}, "control": "A",
+        "name": pick(["levels", "formula", "new"]), "store": None, "goal": "minimise", "key": "id", "formula": "~ dose",
+        "like": None, "event": None, "entry": None, "exposure": None, "offset": None, "units": "kg", "trials": None,
+        "bound": None, "read_only": False, "path": str(live.folder / "store.db"), "margin": 0.1,
+    }  # fmt: skip
+    if label.startswith(("Study", "Store", "study.")) and name in of_studies:
+        return of_studies[name]
     if label == "PlugIn" and name == "z":
         return 0.2
     arrays = {
         "x": x[:1], "X": x, "Y": x, "arms": x[:2], "queries": x[:1], "x_past": x, "covariates": x[:2],
+        "A": x[:2],
         "centres": x[:2], "near": np.tile(theta, (len(x), 1)), "theta": theta, "thetas": [theta], "truth": theta,
         "values": theta, "base": theta, "target": [0.1, 0.2], "coordinates": x[0], "z": np.array([0.1]),
         "z_values": [0.2], "lower": np.zeros(2), "upper": np.ones(2), "scores": np.ones(2), "t": [1.0, 2.0],
@@ -180,6 +224,7 @@ def good_value(live, name, owner, label, pick):
         "points": 5, "horizon": 5, "dimension": 2, "degrees": 1, "max_windows": 4, "name": "x", "noise": "gaussian",
         "design": "random", "support": "real", "on_empty": "explore", "coverage": True, "increasing": True,
         "axes": None, "sign": 1.0, "level": None, "covariate_weights": None, "weighted": False, "width_every": 0,
+        "simultaneous": True, "others": None, "minus": None, "contrasts": None,
     }  # fmt: skip
     made = {
         "y": lambda: live.outcome(family, 1), "rng": lambda: np.random.default_rng(1),

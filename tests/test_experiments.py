@@ -213,7 +213,7 @@ def test_unknown_figure_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsy
         main()
     assert stop.value.code == 2
     output = capsys.readouterr().err.replace("\n", " ")
-    assert "fig9" in output and "fig1, fig2, fig3, fig4, weights, theory or all" in output
+    assert "fig9" in output and "fig1, fig2, fig3, fig4, weights, power, theory or all" in output
     assert not (tmp_path / "new").exists()
 
 
@@ -597,3 +597,40 @@ def test_no_two_methods_of_a_picture_look_alike():
             looks = [(m.colour, m.marker) for m in methods.values()]
             assert len(set(looks)) == len({m.colour for m in methods.values()}) == len(methods)
             assert "#444444" not in {m.colour for m in methods.values()}  # every method has a look of its own
+
+
+# -- type II errors --------------------------------------------------------------------------------------------------
+
+
+def power_rows(kept, delta, runs=100):
+    """Rows of the study of type II errors in which a wrong parameter beyond Theorem 3's radius was kept so often."""
+    return Table({
+        "problem": ["power-gaussian"] * runs,
+        "method": ["lr-plug-in"] * runs,
+        "repeat": list(range(runs)),
+        "t": [100] * runs,
+        "distance": [1.0] * runs,
+        "kept": [i < kept for i in range(runs)],
+        "delta": [delta] * runs,
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(("kept", "said"), [(3, "yes"), (60, "no")])
+def test_theorem_3_is_refuted_by_parameters_kept_too_often(kept, said):
+    from likeset.paper.experiments.power_answers import keeps_theorem_3
+
+    (answer,) = keeps_theorem_3(power_rows(kept, delta=0.05))
+    assert answer.holds == said and f"{kept} of 100" in answer.detail
+    assert list(keeps_theorem_3(power_rows(kept, delta=0.5))) == []  # not far enough for a promise
+
+
+def test_wrong_parameters_leave_the_set_and_the_truth_would_not():
+    from likeset.paper.experiments import power
+    from likeset.paper.experiments.figures import Scale
+
+    cells = power.plan(Scale(quick=True, repeats=3))
+    rows = [power.run(cell) for cell in cells if cell.problem == "power-gaussian"]
+    last = [(d, k) for r in rows for t, d, k in zip(r["t"], r["distance"], r["kept"], strict=True) if t == 300]
+    assert all(not kept for distance, kept in last if distance >= 0.8)
+    assert any(kept for distance, kept in last if distance <= 0.1)
+    assert all(0.0 <= delta <= 1.0 for r in rows for delta in r["delta"])

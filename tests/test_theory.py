@@ -280,7 +280,8 @@ def test_online_bounds_hold_as_often_as_promised(family):
     runs, rounds, bound, lam = 100, 30, 1.0, 1.0
     rng = np.random.default_rng(13)
     settings = {"penalty": lam, "bound": bound, "delta": DELTA}
-    misses = dict.fromkeys(("noise", "ftrl", "weighted ftrl", "weights", "vaw", "deviation", "size"), 0)
+    kinds = ("noise", "weighted noise", "ftrl", "weighted ftrl", "weights", "vaw", "deviation", "size", "local ftrl")
+    misses = dict.fromkeys(kinds, 0)
     for _ in range(runs):
         theta = bound * unit_rows(rng, 1, 2)[0]
         x, y = adaptive_stream(family, theta, rounds, rng)
@@ -297,10 +298,18 @@ def test_online_bounds_hold_as_often_as_promised(family):
             if name == "vaw":
                 found = theory.vaw_regret_bound(family, x, y, theta, w, **settings)
                 misses[name] += (realised > found.assumption_free).any()
+                assert (found.weight_dependent <= found.values + 1e-9).all()
+                scored = np.cumsum(w * np.diff(noise, prepend=0.0))
+                misses["weighted noise"] += (scored > theory.noise_bound(family, x, w, **settings)).any()
                 assert (found.assumption_free <= found.values + 1e-9)[found.assumption_holds].all()
             else:
                 limit = theory.ftrl_regret_bound(family, x, weighted=name != "ftrl", **settings)
                 misses[name] += (realised > limit).any()
+            if name == "ftrl":
+                local = theory.ftrl_regret_bound(family, x, smoothness="local", **settings)
+                misses["local ftrl"] += (realised > local).any()
+                certain = theory.ftrl_regret_bound_from_data(family, x, y, penalty=lam, bound=bound)
+                assert (realised <= certain + 1e-9).all()
             if name == "weighted ftrl":
                 misses["weights"] += (theory.weighting_excess(family, seq.ledger, theta) > np.log(1 / DELTA)).any()
                 misses["size"] += exceeds_theorem_3(family, x, y, w, theta, seq.set, realised[-1], lam, bound)
@@ -312,6 +321,86 @@ def test_online_bounds_hold_as_often_as_promised(family):
             limits.append(theory.deviation_bound(gain, nu=lam, bound=bound, delta=DELTA))
         misses["deviation"] += (np.array(far) > np.array(limits)).any()
     assert all(count <= allowed(runs, DELTA) for count in misses.values()), misses
+
+
+@pytest.mark.parametrize("censored", [False, True])
+def test_the_regret_bound_from_data_holds_for_survival_times_in_every_single_run(censored):
+    """No probability: also for truths outside the ball's centre, censored rows and streams chosen from the past."""
+    rng, family = np.random.default_rng(21), ls.Weibull(1.7)
+    for _ in range(20):
+        theta = unit_rows(rng, 1, 3)[0]
+        x = unit_rows(rng, 40, 3) * rng.uniform(0.2, 1.0, size=(40, 1))
+        x[20:] = x[np.argsort(x @ theta)[:20]]  # clustered and repeated
+        times = family.sample(x @ theta, rng)
+        y = np.column_stack([np.minimum(times[:, 0], 0.7), times[:, 0] <= 0.7]) if censored else times
+        seq = ls.ConfidenceSequence(family, ls.Linear(3, 1.0), predictor=ls.FTRL(0.3), windows=None)
+        seq.update(x, y)
+        bound = theory.ftrl_regret_bound_from_data(family, x, y, penalty=0.3, bound=1.0)
+        for truth in (theta, -theta, np.zeros(3)):  # regret against any comparator in the ball
+            assert (theory.online_regret(family, seq.ledger, truth) <= bound + 1e-9).all()
+
+
+def test_noise_bound_with_weights_interpolates_and_uses_each_weight():
+    x, settings = unit_rows(np.random.default_rng(3), 25, 3), {"penalty": 1.0, "bound": 1.0, "delta": 0.1}
+    for family in (ls.Gaussian(0.5), ls.Poisson()):
+        plain = theory.noise_bound(family, x, **settings)
+        assert theory.noise_bound(family, x, np.ones(25), **settings) == pytest.approx(plain)
+        w = np.linspace(0.0, 1.0, 25)
+        weighted = theory.noise_bound(family, x, w, **settings)
+        assert (weighted < plain).all() and (np.diff(weighted) >= -1e-12).all()
+    gaussian = ls.Gaussian(0.5)
+    c = theory.Curvature.of(gaussian, 1.0, x)
+    increments = np.diff(theory.information_gain(x, c.mu, 1.0), prepend=0.0)
+    assert (theory.noise_bound(gaussian, x, w, **settings) <= np.cumsum(w * increments) + 2 * np.log(10) + 1e-9).all()
+
+
+@pytest.mark.parametrize("form", ["worst weight", "lengths"])
+def test_weighted_bandit_bound_is_theorem_6_for_weights_of_one(form):
+    x = unit_rows(np.random.default_rng(4), 30, 2)
+    radius, mu, nu = np.linspace(5.0, 9.0, 30), 4.0, 4.0
+    plain = theory.bandit_regret_bound(theory.information_gain(x, mu, nu), radius, mu=mu)
+    found = theory.weighted_bandit_regret_bound(x, np.ones(30), radius, mu=mu, nu=nu, form=form)
+    assert found == pytest.approx(plain) if form == "worst weight" else (found <= plain + 1e-9).all()
+
+
+def test_weighted_bandit_bound_without_the_worst_weight_is_smaller_and_finite():
+    rng = np.random.default_rng(5)
+    x, w = unit_rows(rng, 30, 2), rng.uniform(0.1, 1.0, 30)
+    radius = np.full(30, 7.0)
+    worst = theory.weighted_bandit_regret_bound(x, w, radius, mu=1.0, nu=1.0)
+    lengths = theory.weighted_bandit_regret_bound(x, w, radius, mu=1.0, nu=1.0, form="lengths")
+    assert (lengths <= worst + 1e-9).all()
+    w[3] = 0.0
+    assert np.isinf(theory.weighted_bandit_regret_bound(x, w, radius, mu=1.0, nu=1.0)[3:]).all()
+    assert np.isfinite(theory.weighted_bandit_regret_bound(x, w, radius, mu=1.0, nu=1.0, form="lengths")).all()
+    with pytest.raises(ls.InvalidArgumentError, match="below mu"):
+        theory.weighted_bandit_regret_bound(x, w, radius, mu=2.0, nu=1.0)
+
+
+def test_type_two_error_bound_inverts_the_radius_and_holds():
+    """A wrong parameter at the distance where Theorem 3 promises 5 % is in the set in at most 5 % of runs."""
+    family, rng, runs = ls.Gaussian(0.5), np.random.default_rng(6), 100
+    nu, bound, alpha = 4.0, 1.0, 0.1
+    kept = 0
+    for _ in range(runs):
+        theta = 0.9 * unit_rows(rng, 1, 2)[0]
+        x = unit_rows(rng, 150, 2)
+        y = family.sample(x @ theta, rng)
+        seq = ls.ConfidenceSequence(family, ls.Linear(2, bound), alpha, ls.FTRL(nu), windows=None)
+        seq.update(x, y)
+        c = theory.Curvature.of(family, bound, x)
+        gain = theory.bregman_information_gain(family, x, nu=nu).value
+        regret = theory.online_regret(family, seq.ledger, theta)[-1]
+        Z = theory.LogPartition(family, x, nu=nu)
+        settings = {"curvature": c, "nu": nu, "bound": bound, "alpha": alpha}
+        far = -theta  # farthest on the line through the truth
+        delta = theory.type_two_error_bound(Z.divergence(far, theta), gain, regret, **settings)
+        radius = theory.bregman_radius(gain, regret, delta=0.05, **settings)
+        assert theory.type_two_error_bound(radius, gain, regret, **settings) == pytest.approx(0.05)
+        if delta <= 0.05:
+            kept += bool(seq.set.contains(far))
+        assert theory.type_two_error_bound(0.0, gain, regret, **settings) == 1.0
+    assert kept <= allowed(runs, 0.05)
 
 
 def test_assumption_of_theorem_5_can_fail_and_is_reported():

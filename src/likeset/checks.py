@@ -23,12 +23,16 @@ import numpy as np
 
 from likeset._solver.problem import CompiledTerms
 from likeset._typing import Array
-from likeset.arguments import one_row, real_array, rows
+from likeset.arguments import choice, one_row, real_array, rows
+from likeset.embedded import NOTHING, Given
 from likeset.errors import InvalidArgumentError, LikesetError, ShapeError
+from likeset.evidence.intake import given_rows
 from likeset.evidence.own_pieces import is_built_in
 from likeset.families import FAMILIES
 from likeset.families.answers import merged_sums
 from likeset.families.base import Family, checked_family
+from likeset.families.nuisance_family import NuisanceFamily
+from likeset.families.shifted import law_of
 from likeset.persistence.descriptions import describe
 from likeset.persistence.files import load
 from likeset.predictors import PREDICTORS, Forecaster, Predictor
@@ -39,6 +43,7 @@ from likeset.spaces.base import checked_space
 from likeset.weights import WEIGHTINGS
 
 TOLERANCE = 1e-4  # allowed above 1: the quadrature does not know the kinks of a forecast; leaks show at 1e-2 and more
+GIVEN = ("offset", "exposure", "trials", "entry")  # what may be known of a row besides x
 _PROBES = np.array([[0.8, 0.1], [-0.3, 0.9], [0.8, 0.1], [0.5, 0.5], [0.2, -0.7], [-0.3, 0.9]])
 
 
@@ -61,17 +66,26 @@ def built_in_weightings() -> list[Any]:
     return [piece for cls in WEIGHTINGS for piece in (cls.examples() if hasattr(cls, "examples") else [_example(cls)])]
 
 
-def one_step_growth(sequence: ConfidenceSequence, x: Any, theta: Any) -> float:
-    """Expected factor by which R(theta) grows at x if theta is true; at most 1 for a valid construction."""
+def one_step_growth(
+    sequence: ConfidenceSequence, x: Any, theta: Any, nuisance: float | None = None, **given: Any
+) -> float:
+    """Expected factor by which R(theta) grows at x if theta is true; at most 1 for a valid construction.
+
+    Where a number of the family is unknown, R(theta, nuisance) is looked at, for one value of it. ``given``: offset,
+    exposure, trials or entry of the row (``update`` takes entries as the first of three numbers y).
+    """
     covariate = _one_covariate(sequence, x)
-    return float(_growths(sequence, covariate, one_row("theta", theta, covariate.shape[1])[None, :])[0])
+    parameter = one_row("theta", theta, covariate.shape[1])[None, :]
+    return float(_growths(sequence, covariate, parameter, nuisance, given)[0])
 
 
-def check_growth(sequence: ConfidenceSequence, x: Any, thetas: Any) -> None:
-    """Raise unless R(theta) is a supermartingale step at x for every row of ``thetas``."""
+def check_growth(
+    sequence: ConfidenceSequence, x: Any, thetas: Any, nuisance: float | None = None, **given: Any
+) -> None:
+    """Raise unless R(theta) is a supermartingale step at x for every row of ``thetas``; ``given`` as for ``update``."""
     covariate = _one_covariate(sequence, x)
     parameters = rows("thetas", thetas, covariate.shape[1])
-    for theta, growth in zip(parameters, _growths(sequence, covariate, parameters), strict=True):
+    for theta, growth in zip(parameters, _growths(sequence, covariate, parameters, nuisance, given), strict=True):
         if not growth <= 1.0 + TOLERANCE:
             raise ContractError(
                 f"one-step growth of R(theta) at x = {np.ravel(x)}, theta = {theta} is {growth:.6f} > 1 for "
@@ -80,21 +94,30 @@ def check_growth(sequence: ConfidenceSequence, x: Any, thetas: Any) -> None:
             )
 
 
-def _growths(sequence: ConfidenceSequence, covariate: Array, thetas: Array) -> Array:
+def _growths(
+    sequence: ConfidenceSequence, covariate: Array, thetas: Array, nuisance: Any, given: dict[str, Any]
+) -> Array:
     """One-step growth for every row of ``thetas``: each outcome is tried once, for all of them."""
+    family, value = one_law(sequence.family, nuisance)
     z, growth = thetas @ covariate[0], np.zeros(len(thetas))
+    for name in given:
+        choice("given", name, GIVEN)
+    known = Given(*given_rows(sequence.family, 1, **given)[0].tolist())
+    law = law_of(family, known) or family
     if not len(thetas):
         return growth
     reach = min(sequence.space.bound * float(np.linalg.norm(covariate)), 3.0)
-    y, v = sequence.family.outcomes(np.array([min(z.min(), -reach), *z, max(z.max(), reach)]))
-    before, ready = sequence.set.log_ratio(thetas), _ready(sequence, covariate[0])
-    log_density = np.array([sequence.family.log_density(y, np.full(len(v), one)) for one in z]).T
+    y, v = law.outcomes(np.array([min(z.min(), -reach), *z, max(z.max(), reach)]))
+    before, ready = sequence.set.log_ratio(thetas, value), _ready(sequence, covariate[0], known)
+    log_density = np.array([law.log_density(y, np.full(len(v), one)) for one in z]).T
+    entry, rest = given.get("entry"), {name: value for name, value in given.items() if name != "entry"}
     for outcome, weight, log_p in zip(y, v, log_density, strict=True):
         possible = log_p > -700.0  # beyond, the outcome has no probability under theta, and the ratio no meaning
         if possible.any():
             after = copy.deepcopy(ready)
-            after.update(covariate, outcome[None])
-            steps = np.where(possible, log_p + after.set.log_ratio(thetas) - before, -np.inf)
+            row = outcome[None] if entry is None else np.concatenate([[entry], outcome])[None]
+            after.update(covariate, row, **rest)
+            steps = np.where(possible, log_p + after.set.log_ratio(thetas, value) - before, -np.inf)
             growth += weight * np.exp(steps)
     return growth
 
@@ -148,7 +171,7 @@ def check_predictability(sequence: ConfidenceSequence, x: Any) -> None:
     covariate = _one_covariate(sequence, x)
     phi = _embedded(sequence, covariate[0])
     forecast = copy.deepcopy(sequence)._running.forecaster.forecast(phi)
-    y, v = sequence.family.outcomes(np.linspace(-3.0, 3.0, 5))
+    y, v = one_law(sequence.family, None)[0].outcomes(np.linspace(-3.0, 3.0, 5))
     mass = float(np.sum(v * np.exp(forecast.log_density(y))))
     _require(mass <= 1.0 + TOLERANCE, sequence, f"the forecast at x = {x} integrates to {mass:.6f} > 1")
     weights, changes = set(), []
@@ -176,7 +199,7 @@ def check_round_trip(sequence: ConfidenceSequence) -> None:
     rng = np.random.default_rng(1)
     for _ in range(3):
         x = rng.normal(size=original.space.covariate_shape)
-        y = original.family.sample(np.array([0.1]), rng)
+        y = one_law(original.family, None)[0].sample(np.array([0.1]), rng)
         original.update(x, y)
         loaded.update(x, y)
     for name in ("log_q", "weights", "y", "x"):
@@ -201,6 +224,18 @@ def applicable(predictor: Any, family: Family, space: Any = None) -> bool:
     return True
 
 
+def one_law(family: Family, nuisance: Any) -> tuple[Family, float | None]:
+    """The law of y given z, and the value of the unknown number that it has: ``nuisance``, or any, if there is one."""
+    if not isinstance(family, NuisanceFamily):
+        if nuisance is not None:
+            raise InvalidArgumentError(
+                "nuisance", nuisance, f"is no number of {family!r}, in which nothing is unknown", "leave it out"
+            )
+        return family, None
+    value = family.typical if nuisance is None else family.unknown.checked("nuisance", nuisance)
+    return family.known(value), value
+
+
 def _checked_sequence(sequence: Any) -> ConfidenceSequence:
     if not isinstance(sequence, ConfidenceSequence):
         raise InvalidArgumentError("sequence", sequence, "is not a ConfidenceSequence", "pass the sequence to check")
@@ -222,22 +257,22 @@ def _exercised(predictor: Any, family: Family, weighting: Any) -> ConfidenceSequ
     sequence = ConfidenceSequence(family, Linear(dim=2, bound=1.5), 0.1, predictor, weighting)
     rng = np.random.default_rng(7)
     for x in _PROBES:
-        sequence.update(x, family.sample(np.array([x @ [0.5, -0.4]]), rng))
+        sequence.update(x, one_law(family, None)[0].sample(np.array([x @ [0.5, -0.4]]), rng))
     return sequence
 
 
-def _embedded(sequence: ConfidenceSequence, x: Array) -> Embedded:
-    return sequence._running.ledger.embed(sequence._running.basis, x)[1]
+def _embedded(sequence: ConfidenceSequence, x: Array, given: Given = NOTHING) -> Embedded:
+    return sequence._running.ledger.embed(sequence._running.basis, x, given)[1]
 
 
-def _ready(sequence: ConfidenceSequence, x: Array) -> ConfidenceSequence:
+def _ready(sequence: ConfidenceSequence, x: Array, given: Given) -> ConfidenceSequence:
     """A copy whose built-in forecaster is fitted to what was seen: once, and not again for every outcome at x.
 
     What is not the library's own is left alone: asking it once more may be what it answers differently to.
     """
     ready = copy.deepcopy(sequence)
     if is_built_in(ready.predictor):
-        ready._running.forecaster.forecast(_embedded(ready, x))
+        ready._running.forecaster.forecast(_embedded(ready, x, given))
     return ready
 
 

@@ -133,6 +133,66 @@ class JournalMismatchError(JournalError, ValueError):
         super().__init__(f"{path} holds a sequence of another definition ({listed}); pass that one, or another path.")
 
 
+class RowError(InvalidArgumentError):
+    """A cell of a data frame cannot be used. Nothing of the frame was recorded.
+
+    Attributes: ``column``, ``row`` (counted from 1; None where the whole column is meant), ``value``, ``remedy``.
+
+    >>> raise RowError("age", 7, "young", "is not a number", "mend the cell, or leave the row out")
+    Traceback (most recent call last):
+        ...
+    likeset.errors.RowError: age, row 7 = 'young' is not a number; mend the cell, or leave the row out.
+    """
+
+    def __init__(
+        self, column: str, row: int | None, value: object, problem: str, remedy: str, line: int | None = None
+    ) -> None:
+        self.column, self.row, self.line = column, row, line
+        place = "" if row is None else f", row {row}"
+        super().__init__(f"{column}{place}" + ("" if line is None else f" (line {line})"), value, problem, remedy)
+
+
+class RestatedRowError(RowError):
+    """A row came again under the same key with other contents; ``recorded`` and ``value`` hold both.
+
+    Nothing changed.
+    """
+
+    def __init__(self, column: str, row: int, key: str, recorded: object, given: object) -> None:
+        self.key, self.recorded = key, recorded
+        super().__init__(
+            column,
+            row,
+            given,
+            f"restates the row recorded under the key {_brief(key)}, which is {_brief(recorded, 2 * _LIMIT)}",
+            "what was counted stays counted: correct the new row, or give it a key of its own",
+        )
+
+
+class StoreError(LikesetError):
+    """A store of studies cannot be used: disk full, read-only, busy, damaged rows. Nothing was recorded."""
+
+
+class StudyMismatchError(StoreError, ValueError):
+    """A study of this name exists with another definition; ``differences``: what is stored and what was given."""
+
+    def __init__(self, name: str, path: str, differences: dict[str, tuple[Any, Any]]) -> None:
+        self.name, self.path, self.differences = name, path, differences
+        listed = "; ".join(f"{part}: {_brief(a)} there, {_brief(b)} here" for part, (a, b) in differences.items())
+        super().__init__(
+            f"{path} holds a study {_brief(name)} of another definition ({listed}); "
+            "pass that definition, leave it out to continue the study, or take another name."
+        )
+
+
+class OrderWarning(UserWarning):
+    """Rows seem to be in an order that depends on their outcomes: coverage would be lost."""
+
+
+class RepeatedRowsWarning(UserWarning):
+    """The same rows were told before, and without a key column they count twice."""
+
+
 def _received(cls: type[LikesetError], args: tuple[Any, ...], attributes: dict[str, Any]) -> LikesetError:
     """An error as another process raised it."""
     error = cls.__new__(cls, *args)

@@ -9,6 +9,7 @@ from importlib import import_module
 from likeset.errors import MissingPackageError
 
 EXTRA_OF = {"matplotlib": "plots", "typer": "cli", "rich": "cli", "sklearn": "kernels", "distributed": "cluster"}
+EXTRA_OF |= dict.fromkeys(("narwhals", "formulaic", "pandas", "pyarrow"), "study")
 _INSTALLED_AS = {"sklearn": "scikit-learn"}
 
 

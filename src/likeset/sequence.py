@@ -8,25 +8,30 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from likeset._solver.nuisance import Gain
 from likeset._solver.problem import VoiceTable
 from likeset._typing import Array
 from likeset.all_or_nothing import AllOrNothing
-from likeset.arguments import choice, error_level, has_shape
-from likeset.embedded import Embedded
-from likeset.errors import InvalidArgumentError, PieceError, ShapeError
-from likeset.evidence.evidence import Evidence
+from likeset.arguments import choice, error_level
+from likeset.embedded import Embedded, Given
+from likeset.errors import InvalidArgumentError, PieceError
+from likeset.evidence.intake import checked_rows
 from likeset.evidence.ledger import Ledger
 from likeset.evidence.own_pieces import OwnPieces, Running, is_built_in
 from likeset.evidence.scoring import Scoring
+from likeset.evidence.unknown_scale import evidence_of
 from likeset.families.base import Family
-from likeset.predictors import Forecast, Forecaster, Mixture, Predictor
+from likeset.families.nuisance_family import NuisanceFamily
+from likeset.predictors import Belief, Believer, Forecast, Forecaster, Mixture, Predictor
 from likeset.predictors.aggregate import started
 from likeset.predictors.base import Gauge, is_piece
+from likeset.questions import Questions
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Space
 from likeset.undo import Undo
 from likeset.voices.automatic import PURPOSES, automatic_voices
 from likeset.voices.base import Voices
+from likeset.voices.contrasts import Contrasts
 from likeset.weights import Unweighted, Weigher, Weighting
 
 
@@ -109,6 +114,7 @@ class ConfidenceSequence(AllOrNothing):
             forecaster=started(self.predictor, family, space),
             weigher=self.weighting.start(family, space) if isinstance(self.weighting, Weighting) else self.weighting,
             membership=None if self.voices is None else self.voices.start(space),
+            directions=None if self.voices is None else self.voices.directions(family, space),
         )
         self._running.gauge = self._gauge()
         pieces = {"forecaster": self.predictor, "weigher": self.weighting}
@@ -182,19 +188,33 @@ class ConfidenceSequence(AllOrNothing):
             return self._running.forecaster
 
     @property
+    def belief(self) -> Belief | None:
+        """What the predictor believes of theta, frozen; None if it does not say (the default, ``Mixture``, does).
+
+        Good to choose by (:class:`~likeset.Guarded`); unlike ``set`` it guarantees nothing.
+        """
+        with self._lock:
+            self._settle()
+            forecaster = self._running.forecaster
+            return forecaster.belief(self.space, self._running.basis) if isinstance(forecaster, Believer) else None
+
+    @property
     def ledger(self) -> Ledger:
         """The record of every observation, weight and forecast; read only, and only while no other thread updates."""
         with self._lock:
             self._settle()
             return self._running.ledger
 
-    def expect(self, arms: Any = None, purpose: str = "optimism") -> None:
+    def expect(self, arms: Any = None, purpose: str = "optimism", *, contrasts: Any = None) -> None:
         """Say, before the first observation, which covariates will be asked about (None: not known), and what for.
 
         With ``voices="auto"`` the sequence then takes the voices that are best for the purpose
         (:mod:`~likeset.voices.automatic`): "optimism", to choose by upper bounds, or "inference", for intervals and
         certified decisions. Policies do this for themselves. Bounds get tighter and stay as valid, since arms known
         beforehand do not depend on any y. Voices that were given stay what they are.
+
+        ``contrasts``, rows a or a :class:`~likeset.Contrasts`: the questions a'theta that will be asked. They get
+        voices beside those of inference, or beside the voices that were given.
         """
         purpose = choice("purpose", purpose, PURPOSES)
         with self._lock:
@@ -206,23 +226,31 @@ class ConfidenceSequence(AllOrNothing):
                     f"come after {self.n_observations} observations",
                     "call expect before the first update",
                 )
-            if self._voices_are_automatic:
+            if contrasts is not None:
+                announced = self._announcing(contrasts, arms)
+                self._all_or_nothing(lambda undo: self._take_voices(undo, announced), new_voices=True)
+            elif self._voices_are_automatic:
                 rows = None if arms is None else self.space.covariates(arms, "arms")
-                voices = automatic_voices(self.family, self.space, rows, purpose)
-                self._all_or_nothing(lambda undo: self._take_voices(undo, voices), new_voices=True)
+                chosen = automatic_voices(self.family, self.space, rows, purpose)
+                self._all_or_nothing(lambda undo: self._take_voices(undo, chosen), new_voices=True)
 
-    def update(self, x: Any, y: Any) -> None:
+    def update(self, x: Any, y: Any, offset: Any = None, exposure: Any = None, trials: Any = None) -> None:
         """Record one observation, or a batch in order (rows of x, entries of y); survival y: (time, event) pairs.
+
+        Of every row more may be given, one number for all or one each, as long as it is known before y
+        (docs/exposure.md): an ``offset``, z = x'theta + offset; the ``exposure`` of a count, whose mean is then
+        exposure times e^z; the number of ``trials`` in which y successes were counted. A lifetime watched from some
+        time on is the triple (entry, exit, event).
 
         All or nothing: after an error, or Ctrl-C at any moment, the sequence is as it was before the call, or as it
         is after it. Threads may share a sequence: updates of several take turns.
         """
-        X, Y = self._checked(x, y)
+        X, Y, given = checked_rows(self.family, self.space, x, y, offset, exposure, trials)
         with self._lock:
             self._settle()
             if self._own_roles and self._own is None:
                 self._own = OwnPieces(self._running, self._own_roles, self.family, self.space)
-            self._all_or_nothing(lambda undo: self._record_all(undo, X, Y))
+            self._all_or_nothing(lambda undo: self._record_all(undo, X, Y, given))
 
     @property
     def set(self) -> LikelihoodSet:
@@ -233,11 +261,16 @@ class ConfidenceSequence(AllOrNothing):
                 ledger, membership, basis = self._running.ledger, self._running.membership, self._running.basis
                 gains = ledger.gains.copy()
                 voices = VoiceTable.joint(len(gains)) if membership is None else membership.table
-                evidence = Evidence(
-                    ledger.groups(basis.dimension), ledger.terms(), gains, voices, -log(self.alpha), self.space.bound
+                evidence = evidence_of(
+                    ledger.groups(basis.dimension), ledger.terms(), gains, voices, -log(self.alpha), self.space.bound,
+                    self._gain_by_scale(),
                 )  # fmt: skip
+                questions = None
+                if self._running.directions is not None:
+                    assert isinstance(self.voices, Contrasts)
+                    questions = Questions(self.voices, self._running.directions.measured())
                 self._set = LikelihoodSet(
-                    self.space, basis, evidence, self.alpha, self.family.convex, len(ledger)
+                    self.space, basis, evidence, self.alpha, self.family.convex, len(ledger), questions
                 )  # fmt: skip
             return self._set
 
@@ -249,11 +282,31 @@ class ConfidenceSequence(AllOrNothing):
             self._settle()
             save(self, path)
 
+    def _announcing(self, contrasts: Any, arms: Any) -> Contrasts:
+        """The contrasts beside the voices that there are, or those of inference; refused if they do not fit."""
+        if isinstance(self.voices, Contrasts):
+            raise InvalidArgumentError("contrasts", contrasts, "come beside others", "announce all of them at once")
+        if not isinstance(contrasts, Contrasts):
+            others = self.voices
+            if self._voices_are_automatic:
+                rows = None if arms is None else self.space.covariates(arms, "arms")
+                others = automatic_voices(self.family, self.space, rows, "inference")
+            contrasts = Contrasts(contrasts, others=others)
+        _chosen_voices("contrasts", contrasts, self.family, self.space)
+        return contrasts
+
+    def _gain_by_scale(self) -> Gain | None:
+        """What a numerator made for the test of every scale has earned: the default one, of all rows at full weight."""
+        if type(self.predictor) is Mixture and type(self.weighting) is Unweighted:
+            return self._running.forecaster.gain()  # type: ignore[attr-defined, no-any-return]
+        return None
+
     def _take_voices(self, undo: Undo, voices: Voices | None) -> None:
         undo.keep(self)
         undo.keep(self._running)
         self.voices, self._set = voices, None
         self._running.membership = None if voices is None else voices.start(self.space)
+        self._running.directions = None if voices is None else voices.directions(self.family, self.space)
         self._running.gauge = self._gauge()
 
     def _gauge(self) -> Gauge | None:
@@ -263,36 +316,22 @@ class ConfidenceSequence(AllOrNothing):
         forecaster = self._running.forecaster
         return None if isinstance(forecaster, Gauge) else Mixture().start(self.family, self.space)
 
-    def _record_all(self, undo: Undo, X: Array, Y: Array) -> None:
+    def _record_all(self, undo: Undo, X: Array, Y: Array, given: Array) -> None:
         running, own = self._running, self._own
         self._set = None  # made anew when asked for; until the change is complete nobody can ask
         if own is not None:
             undo.when_rolled_back(lambda: own.rebuild(running))  # the first step is taken back last: rows, then pieces
         undo.keep(running)
-        for x, y in zip(X, Y, strict=True):
-            self._record(undo, x, y)
+        for x, y, known in zip(X, Y, given.tolist(), strict=True):
+            self._record(undo, x, y, Given(*known))
 
     # -- one observation ----------------------------------------------------------------------------------------
 
-    def _checked(self, x: Any, y: Any) -> tuple[Array, Array]:
-        X = self.space.covariates(x)
-        if self.family.observation_shape and len(X) == 1 and has_shape(y, self.family.observation_shape):
-            y = [y]  # one pair for one covariate, not two times
-        Y = self.family.observations(y)
-        if len(X) != len(Y):
-            raise ShapeError(
-                "y",
-                y,
-                f"has {len(Y)} observations for {len(X)} covariates",
-                "pass one observation for each row of x",
-            )
-        return X, Y
-
-    def _record(self, undo: Undo, x: Array, y: Array) -> None:
+    def _record(self, undo: Undo, x: Array, y: Array, given: Given) -> None:
         """Algorithm 1, one step: embed, forecast, weigh; then, and only then, look at y."""
         running = self._running
-        ledger, membership = running.ledger, running.membership
-        basis, phi = ledger.embed(running.basis, x)
+        ledger, membership, directions = running.ledger, running.membership, running.directions
+        basis, phi = ledger.embed(running.basis, x, given)
         self._scoring.check_family(phi, y)
         for piece in running.pieces(but=self._own_roles):
             piece.remember(undo, phi)
@@ -300,12 +339,16 @@ class ConfidenceSequence(AllOrNothing):
         weight = self._checked_weight(running.weigher.weight(phi))
         label = running.label(phi)
         ledger.remember(undo, phi, label)
+        if directions is not None:
+            directions.remember(undo, phi)
         if membership is not None and ledger.group(phi.index, label) is None:
             membership = membership.including(x, label)
         log_q = self._checked_score(forecast, phi, y)
 
         running.basis, running.membership = basis, membership
         ledger.append(phi, y, weight, log_q, label)
+        if directions is not None:
+            directions.record(basis, phi, y, weight)
         for piece in running.pieces():
             piece.observe(phi, y)
 
@@ -340,7 +383,12 @@ def _chosen_voices(name: str, voices: Any, family: Family, space: Space) -> Voic
     if voices is None:
         return None
     if isinstance(voices, Voices):
+        if isinstance(family, NuisanceFamily):
+            raise InvalidArgumentError(
+                name, voices, f"cannot be used with {family!r} yet", 'pass None, the joint set, or "auto"'
+            )
         voices.start(space)  # refuses what does not fit
+        voices.directions(family, space)
         return voices
     if isinstance(voices, str) and voices == "auto":
         return automatic_voices(family, space)

@@ -134,14 +134,14 @@ class BiasWeigher:
 
     def weight(self, phi: Embedded) -> float:
         """1 / (1 + L bias^2)."""
-        return float(1.0 / (1.0 + self.L * self._squared_bias(phi.coordinates)))
+        return float(1.0 / (1.0 + self._curvatures(phi)[1] * self._squared_bias(phi.coordinates)))
 
     def observe(self, phi: Embedded, y: Array) -> None:
         """V <- V + mu x x' (Sherman-Morrison on the inverse)."""
         x = phi.coordinates
         self.inverse = self._grown(len(x))
-        Vx = self.inverse @ x
-        self.inverse = self.inverse - np.outer(Vx, Vx) * (self.mu / (1.0 + self.mu * float(x @ Vx)))
+        Vx, mu = self.inverse @ x, self._curvatures(phi)[0]
+        self.inverse = self.inverse - np.outer(Vx, Vx) * (mu / (1.0 + mu * float(x @ Vx)))
 
     def remember(self, undo: Undo, phi: Embedded) -> None:
         """Keep the inverse, which is replaced and not written to."""
@@ -158,6 +158,10 @@ class BiasWeigher:
     def fits(self, count: int, dimension: int) -> bool:
         """Whether the state is that of a span of this dimension."""
         return len(self.inverse) == dimension
+
+    def _curvatures(self, phi: Embedded) -> tuple[float, float]:
+        """mu and L of the row: many trials count more than one."""
+        return (self.mu, self.L) if phi.law is None else phi.law.curvature_bounds(self.bound)
 
     def _squared_bias(self, x: Array) -> float:
         if self.estimate == "projection":

@@ -23,6 +23,7 @@ from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError, PieceError, ShapeError
 from likeset.evidence.ledger import Ledger
 from likeset.families.base import Family, checked_family
+from likeset.families.nuisance_family import NuisanceFamily
 from likeset.spaces.base import Basis, Space, checked_space
 from likeset.spaces.linear import Linear
 from likeset.spaces.rkhs import RKHS
@@ -121,9 +122,17 @@ class Comparison(Atomic, ABC):
     within_theta: bool = False
     """Whether an ellipsoid is cut with { |theta| <= B }; by default it is the set as published."""
 
+    unknown_numbers: ClassVar[bool] = False
+    """Whether the set is defined where a number of the family (its scale) is unknown."""
+
     def __init__(self, space: Space, alpha: float, family: Family) -> None:
         super().__init__()
         check_model(family, space, alpha)
+        if isinstance(family, NuisanceFamily) and not self.unknown_numbers:
+            raise InvalidArgumentError(
+                "family", family, f"has an unknown number, and {type(self).__name__} wants to know it",
+                "pass family.known(value)",
+            )  # fmt: skip
         self.space, self.family = space, family
         self._alpha = error_level("alpha", alpha)
         self._stream = Stream(family, space)
@@ -230,6 +239,11 @@ def check_model(family: Any, space: Any, alpha: Any) -> None:
     checked_space(space)
     checked_family(family)
     error_level("alpha", alpha)
+
+
+def is_one_convex_law(family: Family) -> bool:
+    """Whether -log p(y | z) is one convex function of z, with every number in it known."""
+    return family.convex and not isinstance(family, NuisanceFamily)
 
 
 def parameter_dimension(space: Space) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from likeset._typing import Array
-from likeset.comparison.base import Comparison, check_model
+from likeset.comparison.base import Comparison, check_model, is_one_convex_law
 from likeset.comparison.likelihood import LevelSnapshot, level_snapshot
 from likeset.embedded import Embedded
 from likeset.families.base import Family
@@ -43,7 +43,7 @@ class ClassicalRatio(Comparison):
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Every family with exact extrema."""
         check_model(family, space, alpha)
-        return cls(space, alpha, family) if family.convex else None
+        return cls(space, alpha, family) if is_one_convex_law(family) else None
 
     def _remember(self, undo: Undo, phi: Embedded) -> None:
         undo.keep(self)

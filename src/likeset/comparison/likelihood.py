@@ -19,7 +19,7 @@ from likeset._solver.newton import minimise_over_ball
 from likeset._solver.problem import PointTerms, Terms, VoiceTable
 from likeset._typing import Array
 from likeset.comparison.base import Stream
-from likeset.evidence.evidence import Evidence
+from likeset.evidence.unknown_scale import ScaleEvidence, evidence_of
 from likeset.families.merged import with_columns
 from likeset.sets import LikelihoodSet
 
@@ -28,7 +28,12 @@ _NO_PENALTY = 1e-10  # the solver for Laplace noise wants some
 
 
 class LevelSnapshot(LikelihoodSet):
-    """{ theta in Theta : L_t(theta) <= N_t + log(1/alpha) }, with its height above the best parameter."""
+    """{ theta in Theta : L_t(theta) <= N_t + log(1/alpha) }, with its height above the best parameter.
+
+    N_t may depend on alpha, and R need be no e-process: such a set has no other levels and no e-values.
+    """
+
+    has_other_levels = False
 
     @cached_property
     def radius(self) -> float | None:
@@ -39,9 +44,11 @@ class LevelSnapshot(LikelihoodSet):
 def height(s: LikelihoodSet) -> float | None:
     """log(1/alpha) minus the smallest log R over Theta: how far a parameter may fall short of the best one, in nats.
 
-    None for window mixtures, whose windows have a height each.
+    None for window mixtures, whose windows have a height each, and where a scale is unknown.
     """
     evidence = s._evidence
+    if isinstance(evidence, ScaleEvidence):
+        return None  # of (theta, scale) there is none in nats of theta alone
     if evidence.says_nothing or not s._convex or len(evidence.voices.log_shares) > 1:
         return None
     level = evidence.threshold - float(evidence.gains.sum())
@@ -55,7 +62,7 @@ def level_snapshot(stream: Stream, alpha: float, numerator_loss: float) -> Level
     # spread over the covariates does not matter to a joint set.
     gains = ledger.gains - numerator_loss / max(len(ledger.gains), 1)
     groups, joint = ledger.groups(stream.basis.dimension), VoiceTable.joint(len(gains))
-    evidence = Evidence(groups, ledger.terms(), gains, joint, -math.log(alpha), stream.space.bound)
+    evidence = evidence_of(groups, ledger.terms(), gains, joint, -math.log(alpha), stream.space.bound)
     return LevelSnapshot(stream.space, stream.basis, evidence, alpha, stream.family.convex, len(ledger))
 
 

@@ -34,6 +34,7 @@ class SequentialMixing(Comparison):
     """
 
     name = "SLM 2025"
+    unknown_numbers = True
     provable = True
     anytime = True
     assumptions = "the family, theta* in Theta"

@@ -9,7 +9,7 @@ import numpy as np
 from likeset._solver.evaluate import evaluate_terms
 from likeset._solver.problem import PointTerms, Terms
 from likeset._typing import Array
-from likeset.comparison.base import Comparison, check_model, finite_bound, parameter_dimension
+from likeset.comparison.base import Comparison, check_model, finite_bound, is_one_convex_law, parameter_dimension
 from likeset.comparison.likelihood import LevelSnapshot, level_snapshot, likelihood_terms, lowest
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Family
@@ -75,7 +75,7 @@ class UnifiedGLM(Comparison):
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Every convex family, in finite dimension with a finite bound."""
         check_model(family, space, alpha)
-        if not family.convex or not np.isfinite(space.bound) or parameter_dimension(space) is None:
+        if not is_one_convex_law(family) or not np.isfinite(space.bound) or parameter_dimension(space) is None:
             return None
         return cls(space, alpha, family)
 

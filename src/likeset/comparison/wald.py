@@ -10,7 +10,7 @@ from likeset._solver.evaluate import evaluate_terms
 from likeset._solver.problem import PointTerms, Terms
 from likeset._typing import Array
 from likeset.arguments import flag, positive_integer
-from likeset.comparison.base import Comparison, check_model
+from likeset.comparison.base import Comparison, check_model, is_one_convex_law
 from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.comparison.likelihood import likelihood_terms, lowest
 from likeset.comparison.wilks import chi_square_quantile
@@ -53,7 +53,7 @@ class Wald(Comparison):
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Finite-dimensional models."""
         check_model(family, space, alpha)
-        return cls(space, alpha, family) if family.convex and isinstance(space, Linear) else None
+        return cls(space, alpha, family) if is_one_convex_law(family) and isinstance(space, Linear) else None
 
     def _snapshot(self) -> Ellipsoid:
         X, terms, _ = likelihood_terms(self._stream)

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from likeset.arguments import positive_integer
-from likeset.comparison.base import Comparison, check_model
+from likeset.comparison.base import Comparison, check_model, is_one_convex_law
 from likeset.comparison.likelihood import LevelSnapshot, level_snapshot, likelihood_terms, lowest
 from likeset.families.base import Family
 from likeset.spaces.base import Space
@@ -49,7 +49,7 @@ class Wilks(Comparison):
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Finite-dimensional models."""
         check_model(family, space, alpha)
-        return cls(space, alpha, family) if family.convex and isinstance(space, Linear) else None
+        return cls(space, alpha, family) if is_one_convex_law(family) and isinstance(space, Linear) else None
 
     def _snapshot(self) -> LevelSnapshot:
         X, terms, constant = likelihood_terms(self._stream)

@@ -40,16 +40,20 @@ class Inspection:
         self.family, self.predictor = family, predictor
         self._breakpoints = Breakpoints(family)
 
-    def charge(self, forecast: Forecast, reach: float, y: Array, log_q: float) -> float:
-        """What to subtract from log q(y), at least 0; PieceError if the forecast is no density."""
+    def charge(self, forecast: Forecast, reach: float, y: Array, log_q: float, law: Family | None = None) -> float:
+        """What to subtract from log q(y), at least 0; PieceError if the forecast is no density.
+
+        ``law`` is the row's own where something is given of it: its outcomes need not be those of the family.
+        """
         watched = Watched(forecast, y, self.predictor)
+        family, edges = (self.family, self._breakpoints) if law is None else (law, Breakpoints(law))
         reach = min(reach, _LIKELIHOOD_REACH)
-        if self.family.discrete:
-            mass = _counts(watched, self.family, reach, log_q)
-        elif self.family.observation_shape == (2,):
-            mass = _lifetimes(watched, self._breakpoints.around(float(y[0]), reach), log_q)
+        if family.discrete:
+            mass = _counts(watched, family, reach, log_q)
+        elif family.observation_shape == (2,):
+            mass = _lifetimes(watched, edges.around(float(y[0]), reach), log_q)
         else:
-            mass = _numbers(watched, self._breakpoints.around(float(y), reach))
+            mass = _numbers(watched, edges.around(float(y), reach))
         return watched.excess(log_q) + mass.charge(watched.name)
 
 

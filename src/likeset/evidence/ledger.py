@@ -9,12 +9,13 @@ import numpy as np
 
 from likeset._solver.problem import Terms
 from likeset._typing import Array
-from likeset.embedded import Embedded
+from likeset.embedded import NOTHING, Embedded, Given
 from likeset.evidence.evidence import Groups
 from likeset.families.answers import evidence_sums
 from likeset.families.base import Family
 from likeset.families.evidence_sums import CompensatedSums
 from likeset.families.merged import MergedData, with_columns
+from likeset.families.shifted import law_of
 from likeset.spaces.base import Basis
 from likeset.undo import Undo
 
@@ -51,6 +52,8 @@ class GrowingRows:
 class Ledger:
     """Raw rows (x, y, w, log q, class, covariate number) and what the set needs, merged by covariate and class.
 
+    ``given``: offset, size and entry of every row, where it has any (:class:`~likeset.embedded.Given`).
+
     ``distinct`` and ``outside``: the distinct covariates in order of first appearance, and how far each stuck out of
     the basis once it was included. ``merged`` holds their coordinates, and sums by *group*: the observations of one
     covariate and one class, in order of first appearance; ``owners`` has the covariate of every group. Classes are
@@ -62,11 +65,13 @@ class Ledger:
     """
 
     def __init__(self, family: Family, covariate_shape: tuple[int, ...]) -> None:
+        self.family = family
         self.x = GrowingRows(covariate_shape)
         self.y = GrowingRows(family.observation_shape)
         self.weights = GrowingRows(())
         self.log_q = GrowingRows(())
         self.classes = GrowingRows(())
+        self.given = GrowingRows((len(NOTHING),))
         self.covariate = GrowingRows(())
         self.owners = GrowingRows(())
         self.distinct = GrowingRows(covariate_shape)
@@ -111,23 +116,23 @@ class Ledger:
         undo.mark(self, group)
 
     def _truncate(self, length: int, distinct: int, groups: int) -> None:
-        for rows in (self.x, self.y, self.weights, self.log_q, self.classes, self.covariate):
+        for rows in (self.x, self.y, self.weights, self.log_q, self.classes, self.given, self.covariate):
             rows.truncate(length)
         for rows in (self.distinct, self.outside):
             rows.truncate(distinct)
         self.owners.truncate(groups)
 
-    def embed(self, basis: Basis, x: Array) -> tuple[Basis, Embedded]:
-        """The basis including x, and x in it; nothing is recorded."""
-        index = self.number(x)
+    def embed(self, basis: Basis, x: Array, given: Given = NOTHING) -> tuple[Basis, Embedded]:
+        """The basis including x, and x in it, with what else is given of the row; nothing is recorded."""
+        index, law = self.number(x), law_of(self.family, given)
         if index is None:
             basis = basis.including(x)
             inside, outside = basis.coordinates(x[None, :])
-            return basis, Embedded(x, inside[0], self.merged.count, float(outside[0]))
+            return basis, Embedded(x, inside[0], self.merged.count, float(outside[0]), given, law)
         coordinates = self.merged.coordinates[index]
         missing = basis.dimension - len(coordinates)
         padded = np.pad(coordinates, (0, missing)) if missing else coordinates
-        return basis, Embedded(x, padded, index, float(self.outside.rows[index]))
+        return basis, Embedded(x, padded, index, float(self.outside.rows[index]), given, law)
 
     def groups(self, dimension: int) -> Groups:
         """Covariates and groups so far, in so many dimensions, as later observations will not change them."""
@@ -146,6 +151,7 @@ class Ledger:
         self.weights.append(weight)
         self.log_q.append(log_q)
         self.classes.append(label)
+        self.given.append(phi.given)  # type: ignore[arg-type]
         self.covariate.append(phi.index)
         if phi.index == self.merged.count:
             self._number_of[phi.x.tobytes()] = phi.index
@@ -155,7 +161,7 @@ class Ledger:
         if group == len(self.owners.rows):
             self.owners.append(phi.index)
         self.merged.place(phi)
-        base = self.merged.sums.add(group, y, weight)
+        base = self.merged.sums.add(group, y, weight, phi.law)
         # A weight of zero removes the observation, even where q is zero.
         self._gains.add(group, weight * log_q - base if weight > 0 else 0.0)
 
@@ -169,20 +175,23 @@ class Ledger:
         for s in range(start, len(self)):
             k = int(self.covariate.rows[s])
             outside = float(self.outside.rows[k])
-            yield Embedded(self.x.rows[s], coordinates[k, : dimensions[newest[s]]], k, outside), self.y.rows[s]
+            given = Given(*self.given.rows[s].tolist())
+            law, inside = law_of(self.family, given), coordinates[k, : dimensions[newest[s]]]
+            yield Embedded(self.x.rows[s], inside, k, outside, given, law), self.y.rows[s]
 
     def state(self) -> dict[str, Array]:
         """Everything needed to continue bit for bit."""
         raw = {
             "x": self.x.rows, "y": self.y.rows, "weights": self.weights.rows, "log_q": self.log_q.rows,
-            "classes": self.classes.rows, "covariate": self.covariate.rows, "outside": self.outside.rows,
+            "classes": self.classes.rows, "given": self.given.rows, "covariate": self.covariate.rows,
+            "outside": self.outside.rows,
         }  # fmt: skip
         raw |= {name: part[: len(self.owners.rows)] for name, part in self._gains.state("gains").items()}
         return raw | {f"merged.{key}": value for key, value in self.merged.state().items()}
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
-        for name in ("x", "y", "weights", "log_q", "classes", "covariate"):
+        for name in ("x", "y", "weights", "log_q", "classes", "given", "covariate"):
             getattr(self, name).restore(state[name])
         self._group_of = {}
         self.owners.restore(np.zeros(0))

@@ -38,7 +38,7 @@ class Scoring:
     def check_family(self, phi: Embedded, y: Array) -> None:
         """Refuse a family of the user's own that fails for a z that Theta reaches here, or at this y."""
         if self._checked is not None:
-            reach = self._reach(phi)
+            reach = self._reach(phi) + abs(getattr(phi.law, "shift", 0.0))
             if np.isfinite(reach):
                 self._checked.check_reach(reach)
             self._checked.check_outcome(float(y), reach)
@@ -47,15 +47,15 @@ class Scoring:
         """log q(y), or a PieceError before anything is recorded."""
         if self.trusted:
             return log_density_at(forecast, y, self.predictor)
+        law = phi.law_or(self.family)
         if self._checked is not None:
-            self._checked.check_reach(
-                max([z for z in _plugged_in(forecast, self.family) if np.isfinite(z)], default=0.0)
-            )
-        log_mass = log_mass_by_construction(forecast, self.family, self.predictor)
+            reached = max([z for z in _plugged_in(forecast, law) if np.isfinite(z)], default=0.0)
+            self._checked.check_reach(reached + abs(getattr(phi.law, "shift", 0.0)))
+        log_mass = log_mass_by_construction(forecast, law, self.predictor)
         log_q = log_density_at(forecast, y, self.predictor)
         if log_mass is not None:
             return log_q - log_mass
-        return log_q - self._inspection.charge(forecast, self._reach(phi), y, log_q)
+        return log_q - self._inspection.charge(forecast, self._reach(phi), y, log_q, phi.law)
 
     def _reach(self, phi: Embedded) -> float:
         length = float(np.linalg.norm(phi.coordinates))

@@ -11,6 +11,7 @@ from likeset.families.logistic import Logistic
 from likeset.families.negative_binomial import Geometric, NegativeBinomial
 from likeset.families.poisson import Poisson
 from likeset.families.student_t import StudentT
+from likeset.families.unknown import Unknown
 from likeset.families.weibull import Exponential, LogWeibull, Weibull
 
 FAMILIES = (
@@ -36,5 +37,6 @@ __all__ = [
     "NegativeBinomial",
     "Poisson",
     "StudentT",
+    "Unknown",
     "Weibull",
 ]

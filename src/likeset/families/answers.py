@@ -4,6 +4,7 @@ r"""What a family may say for itself beyond :class:`~likeset.families.base.Famil
     how do observations merge?                   ``merged_sums``           distinct (covariate, y) pairs
     ... for the evidence, to the last digit?     ``evidence_sums``         ``merged_sums``
     what is believed of theta, given a prior?    ``posterior``             Gaussian at the mode, by its curvature there
+    in which unit are prior precisions?          ``prior_precisions``      theirs are taken from the bound of theta
     which density of y does N(m, s^2) give?      ``predictive``            Gauss-Hermite quadrature over z
     how is it fitted with a penalty?             ``penalised_fit``         Newton's method, or interior points
     what is a in the log-partition a A(z)?       ``canonical_scale``       there is none
@@ -12,6 +13,9 @@ r"""What a family may say for itself beyond :class:`~likeset.families.base.Famil
     does it hold for z as far as here, for y?    ``check_reach``, ``check_outcome``     nobody looks
     where do its densities vary, for given z?    ``breakpoints``           some of its ``outcomes``
     is a function of y unbiased for z?           ``unbiased_response``     none is known
+    what may be given of a row's size?           ``size_name``             nothing: neither exposure nor trials
+    may rows have a time of entry?               ``with_entry``            no
+    how large may an offset be?                  ``largest_offset``        300, for the sake of e^offset
 
 Everything here is optional: the generic answers are right for any family, the others are faster or sharper.
 """
@@ -25,12 +29,13 @@ import numpy as np
 from likeset._typing import Array
 from likeset.families.base import Family
 from likeset.families.beliefs import GenericPosterior, Posterior
-from likeset.families.penalised import DirectFit, Fit
+from likeset.families.penalised import DirectFit, Fit, LookAhead
 from likeset.families.predictive import Predictive, QuadraturePredictive
 from likeset.families.responses import Response
 from likeset.families.sums import PairSums, Sums
 
 _BREAKPOINTS = 24  # per law
+LARGEST_EXPONENT = 300.0  # of an offset: e^300 still leaves room for squares
 
 
 @runtime_checkable
@@ -155,9 +160,20 @@ def information(family: Family, z: Array) -> Array:
     return found
 
 
+def prior_precisions(family: Family) -> Array | None:
+    """Precisions of priors for theta that a family of unknown scale wants, in units of the noise; None for others."""
+    return getattr(family, "prior_precisions", None)
+
+
 def canonical_scale(family: Family) -> float | None:
     """a, where a A(z) is the family's log-partition function; None where it has none."""
     return getattr(family, "canonical_scale", None)
+
+
+def look_ahead(family: Family) -> LookAhead:
+    """(a, s) of the log-partition function a A(z) - s z of a family that has one: s is not zero in shifted rows."""
+    own: LookAhead | None = getattr(family, "look_ahead", None)
+    return (canonical_scale(family) or 0.0, 0.0) if own is None else own
 
 
 def fast_windows(family: Family) -> bool:
@@ -168,6 +184,24 @@ def fast_windows(family: Family) -> bool:
 def response(family: Family) -> Response | None:
     """The unbiased response of a family; None where there is none (counts: their mean is not linear in z)."""
     return family.unbiased_response() if isinstance(family, Responds) else None
+
+
+def size_name(family: Family) -> str | None:
+    """What ``update`` calls the size of a row, "exposure" or "trials"; None where rows have none."""
+    return getattr(family, "size_name", None)
+
+
+def has_entries(family: Family) -> bool:
+    """Whether rows may have a time of entry."""
+    return hasattr(family, "with_entry")
+
+
+def largest_offset(family: Family) -> float:
+    """The largest absolute offset: without limit where outcomes are z and noise; none where a number is unknown,
+    unless the family says so."""
+    if hasattr(family, "nuisance") and not hasattr(family, "largest_offset"):
+        return 0.0
+    return float(getattr(family, "largest_offset", LARGEST_EXPONENT))
 
 
 def breakpoints(family: Family, z: float) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ class Binomial(CurveFamily):
 
     curve = Curve.SOFTPLUS
     discrete = True
+    size_name = "trials"
 
     def __init__(self, trials: int) -> None:
         self.trials = positive_integer("trials", trials, 10**6, "checks of forecasts enumerate the outcomes")
@@ -42,16 +44,23 @@ class Binomial(CurveFamily):
         """Constructor arguments."""
         return {"trials": self.trials}
 
-    def observations(self, y: Any) -> Array:
-        """Whole numbers from 0 to the number of trials."""
+    def observations(self, y: Any, trials: Array | None = None) -> Array:
+        """Whole numbers from 0 to the number of trials, or to that of each row."""
         counts = observation_vector(y)
-        refuse(
-            counts,
-            (counts < 0) | (counts > self.trials) | (counts != np.floor(counts)),
-            "is not a number of successes",
-            f"observations are the integers from 0 to {self.trials}",
-        )
+        most = np.full(len(counts), float(self.trials))
+        if trials is not None:  # of another length: refused where rows are counted
+            most = np.where(trials > 0, trials, most) if len(trials) == len(counts) else np.full(len(counts), np.inf)
+        bad = (counts < 0) | (counts > most) | (counts != np.floor(counts))
+        if bad.any():
+            refuse(
+                counts, bad, "is not a number of successes",
+                f"observations are the integers from 0 to {most[np.argmax(bad)]:g}, the number of trials",
+            )  # fmt: skip
         return counts
+
+    def with_trials(self, trials: int) -> Binomial:
+        """The law of a row with so many trials."""
+        return self if trials == self.trials else _with_trials(trials)
 
     def _allows(self, *y: float) -> bool:
         return 0.0 <= y[0] <= self.trials and y[0].is_integer()
@@ -82,6 +91,11 @@ class Binomial(CurveFamily):
         real_array("z", z)
         counts = np.arange(self.trials + 1.0)
         return counts, np.ones_like(counts)
+
+
+@lru_cache(maxsize=256)
+def _with_trials(trials: int) -> Binomial:
+    return Binomial(trials)
 
 
 class Bernoulli(Binomial):

@@ -1,9 +1,9 @@
-"""Gaussian noise with known standard deviation."""
+"""Gaussian noise, of known standard deviation or not (:mod:`likeset.families.gaussian_unknown`)."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from likeset.families.beliefs import ExactPosterior
 from likeset.families.curve_family import CurveFamily
 from likeset.families.predictive import GaussianPredictive
 from likeset.families.responses import Response
+from likeset.families.unknown import Unknown
 
 
 class Gaussian(CurveFamily):
@@ -32,14 +33,25 @@ class Gaussian(CurveFamily):
     -log p(y | z) = (y - z)^2 / (2 sigma^2) + log(sigma sqrt(2 pi)),
     that is a = 1/sigma^2, A(z) = z^2/2, s = y/sigma^2.
 
+    If sigma is not known, ``Gaussian(sigma=Unknown())`` or ``Gaussian(sigma=Unknown(lo, hi))``.
+
     >>> Gaussian(sigma=0.5).log_density(np.array([1.0]), np.array([1.0])).round(4)
     array([-0.2258])
     """
 
     curve = Curve.QUADRATIC
     referenced = True
+    largest_offset = LARGEST
 
-    def __init__(self, sigma: float = 1.0) -> None:
+    def __new__(cls, sigma: float | Unknown = 1.0) -> Self:
+        """Of unknown sigma, a family of such laws."""
+        if cls is Gaussian and isinstance(sigma, Unknown):
+            from likeset.families.gaussian_unknown import GaussianOfUnknownScale  # which is made of these
+
+            return GaussianOfUnknownScale(sigma)  # type: ignore[return-value]
+        return super().__new__(cls)
+
+    def __init__(self, sigma: float | Unknown = 1.0) -> None:
         self.sigma = positive("sigma", sigma)
         self.canonical_scale = 1.0 / self.sigma**2
         self._log_scale = math.log(self.sigma) + 0.5 * math.log(2 * math.pi)

@@ -53,7 +53,7 @@ class MergedData:
     def add(self, phi: Embedded, y: Array, weight: float = 1.0) -> float:
         """Merge one observation; return the part of its weighted log-density that is free of z."""
         self.place(phi)
-        return self.sums.add(phi.index, y, weight)
+        return self.sums.add(phi.index, y, weight, phi.law)
 
     def place(self, phi: Embedded) -> None:
         """Make room for a covariate; new ones arrive in order of their index."""

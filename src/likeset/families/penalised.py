@@ -28,7 +28,7 @@ from likeset.compiling import REORDER, kernel
 from likeset.curves import curve_slopes
 from likeset.embedded import Embedded
 from likeset.families.merged import MergedData, with_columns
-from likeset.families.sums import CurveSums, Sums
+from likeset.families.sums import CurveSums, Sums, softplus_items
 from likeset.state_checks import expect_array, expect_number
 from likeset.undo import Undo
 
@@ -40,6 +40,9 @@ GAP_TOLERANCE = 1e-9
 MAX_NEWTON_STEPS = 100
 MAX_ANCHOR_MOVES = 6
 BLOCK = 128  # covariates expanded at a time
+
+LookAhead = tuple[float, float]
+NOT_AHEAD: LookAhead = (0.0, 0.0)
 
 
 @kernel(fastmath=REORDER)
@@ -126,8 +129,8 @@ class Fit(Protocol):
         """Learn from one observation."""
         ...
 
-    def estimate(self, phi: Embedded, look_ahead: float = 0.0) -> Array:
-        """theta_hat; ``look_ahead`` = a adds the term a A(x'theta) of the covariate about to be observed."""
+    def estimate(self, phi: Embedded, look_ahead: LookAhead = NOT_AHEAD) -> Array:
+        """theta_hat; ``look_ahead`` = (a, s) adds the term a A(z) - s z, z = x'theta, of the row about to come."""
         ...
 
     def remember(self, undo: Undo, phi: Embedded) -> None:
@@ -164,23 +167,28 @@ class CurveFit:
 
     def observe(self, phi: Embedded, y: Array) -> None:
         """Merge the observation and add its expansion at the anchor."""
-        a, s, _ = map(float, self.family.statistics(y))
+        if getattr(phi.law, "stays_shifted", False):
+            self.data.add(phi, y)
+            return
+        a, s, _ = map(float, phi.law_or(self.family).statistics(y))
         self.data.place(phi)
         self.sums.accumulate(phi.index, a, s)
         self._grow(len(phi.coordinates))
         add_term(self.g, self.H, self.anchor, phi.coordinates, self.curve, a, s)
         self.longest = max(self.longest, math.sqrt(float(phi.coordinates @ phi.coordinates)))
 
-    def estimate(self, phi: Embedded, look_ahead: float = 0.0) -> Array:
-        """theta_hat; ``look_ahead`` = a adds the term a A(x'theta) of the covariate about to be observed."""
+    def estimate(self, phi: Embedded, look_ahead: LookAhead = NOT_AHEAD) -> Array:
+        """theta_hat; ``look_ahead`` = (a, s) adds the term a A(z) - s z, z = x'theta, of the row about to come."""
         x = phi.coordinates
         self._grow(len(x))
-        longest = max(self.longest, math.sqrt(float(x @ x))) if look_ahead else self.longest
+        if self.sums.shifted or (look_ahead[0] and getattr(phi.law, "stays_shifted", False)):
+            return self._minimise_items(phi, look_ahead)
+        longest = max(self.longest, math.sqrt(float(x @ x))) if look_ahead[0] else self.longest
         for _ in range(MAX_ANCHOR_MOVES):
             g, H = self.g, self.H
-            if look_ahead:
+            if look_ahead[0]:
                 g, H = g.copy(), H.copy()
-                add_term(g, H, self.anchor, x, self.curve, look_ahead, 0.0)
+                add_term(g, H, self.anchor, x, self.curve, *look_ahead)
             theta, error = anchored_minimum(g, H, self.anchor, self.penalty, self.bound, longest, self.curve == 0)
             if error <= GRADIENT_TOLERANCE:
                 return theta
@@ -197,18 +205,31 @@ class CurveFit:
         self.data.remember(undo, phi)
 
     def _move_anchor(self, theta: Array) -> None:
-        X, terms = with_columns(self.data.coordinates, len(theta)), self.sums.terms(self.data.count)
+        X, count = with_columns(self.data.coordinates, len(theta)), self.data.count
         self.anchor = theta
-        self.g, self.H = expand(X, self.curve, terms.a, terms.s, theta)
+        self.g, self.H = expand(X, self.curve, self.sums.a[:count], self.sums.s[:count], theta)
 
-    def _minimise(self, x: Array, look_ahead: float) -> Array:
-        X, terms = with_columns(self.data.coordinates, len(x)), self.sums.terms(self.data.count)
-        a, s = terms.a, terms.s
-        if look_ahead:
-            X, a, s = np.vstack([X, x]), np.append(a, look_ahead), np.append(s, 0.0)
+    def _minimise(self, x: Array, look_ahead: LookAhead) -> Array:
+        X, count = with_columns(self.data.coordinates, len(x)), self.data.count
+        a, s = self.sums.a[:count], self.sums.s[:count]
+        if look_ahead[0]:
+            X, a, s = np.vstack([X, x]), np.append(a, look_ahead[0]), np.append(s, look_ahead[1])
         theta, *_ = newton_ball(
             X, self.curve, a, s, self.penalty, self.bound, self.anchor, GAP_TOLERANCE, MAX_NEWTON_STEPS
         )
+        return theta
+
+    def _minimise_items(self, phi: Embedded, look_ahead: LookAhead) -> Array:
+        """Newton's method on all terms: rows with offsets that the sums cannot absorb have no anchor."""
+        X, count = with_columns(self.data.coordinates, len(phi.coordinates)), self.data.count
+        a, s, items = self.sums.a[:count], self.sums.s[:count], self.sums.shifted
+        if look_ahead[0]:
+            X, a, s, items = np.vstack([X, phi.coordinates]), np.append(a, 0.0), np.append(s, 0.0), items.copy()
+            items.insert(count, getattr(phi.law, "shift", 0.0), 0.0, look_ahead[0], affine=True)
+        terms = softplus_items(items, a, s)
+        theta, *_ = minimise_over_ball(X, terms, self.penalty, self.bound, self.anchor, GAP_TOLERANCE, MAX_NEWTON_STEPS)
+        if self.sums.shifted:
+            self.anchor = theta  # from now on only a place to start from
         return theta
 
     def _grow(self, dimension: int) -> None:
@@ -254,9 +275,9 @@ class DirectFit:
         self.data.add(phi, y)
         self.stale = True
 
-    def estimate(self, phi: Embedded, look_ahead: float = 0.0) -> Array:
+    def estimate(self, phi: Embedded, look_ahead: LookAhead = NOT_AHEAD) -> Array:
         """theta_hat over the observations so far."""
-        assert not look_ahead
+        assert not look_ahead[0]
         dimension = len(phi.coordinates)
         self.theta = np.pad(self.theta, (0, dimension - len(self.theta)))
         if self.stale:

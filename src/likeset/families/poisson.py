@@ -38,6 +38,7 @@ class Poisson(CurveFamily):
     referenced = True
     discrete = True
     canonical_scale = 1.0
+    size_name = "exposure"
 
     def observations(self, y: Any) -> Array:
         """Non-negative whole numbers."""

@@ -1,13 +1,14 @@
 r"""Predictive densities  q_j(y) = ∫ p(y | z) N(z; m_j, s_j^2) dz  of J Gaussian beliefs about z, at once.
 
-Closed forms for Gaussian noise (also of log y) and Laplace noise; a fixed Gauss-Hermite rule otherwise. The rule
-need not be accurate: a finite mixture of the family's densities *is* a density, so validity does not depend on it.
+Closed forms for Gaussian noise (also of log y, and of unknown scale) and Laplace noise; a fixed Gauss-Hermite rule
+otherwise. The rule need not be accurate: a finite mixture of the family's densities *is* a density, so validity does
+not depend on it.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from math import pi, sqrt
+from math import lgamma, log, pi, sqrt
 from typing import Any, Protocol
 
 import numpy as np
@@ -58,6 +59,50 @@ class LogNormalPredictive(GaussianPredictive):
             logs = np.log(y)
             values = super().log_densities(logs) - logs[..., None]
         return np.where((y > 0.0)[..., None], values, -np.inf)
+
+
+class StudentPredictive:
+    """Student's t with ``df`` degrees of freedom around m_j with scale s_j: noise of unknown standard deviation."""
+
+    def __init__(self, df: float, mean: Array, scale: Array) -> None:
+        self.df, self.mean, self.scale = df, mean, scale
+        self.log_scale = np.log(scale) + _student_constant(df)
+
+    def log_densities(self, y: Array) -> Array:
+        """log t-densities; for large u the square is taken of 1/u instead."""
+        u = np.abs((np.asarray(y)[..., None] - self.mean) / self.scale) / sqrt(self.df)
+        with np.errstate(divide="ignore"):
+            far = 2.0 * np.log(u) + np.log1p(np.minimum(1.0 / u, 1.0) ** 2)
+        near = np.log1p(np.minimum(u, 1.0) ** 2)
+        return -0.5 * (self.df + 1.0) * np.where(u > 1.0, far, near) - self.log_scale
+
+    def count_for(self, family: Family) -> int | None:
+        """J, if these are J densities of the family's outcomes."""
+        intact = self.df > 0 and np.array_equal(self.log_scale, np.log(self.scale) + _student_constant(self.df))
+        return _of_numbers(family, self.mean, self.scale) if intact else None
+
+
+def _student_constant(df: float) -> float:
+    """log of the integral of (1 + u^2/df)^-(df + 1)/2."""
+    return lgamma(0.5 * df) - lgamma(0.5 * (df + 1.0)) + 0.5 * log(df * pi)
+
+
+class ParetoPredictive:
+    """A two-sided Pareto law, N/(2 r_j) (1 + |y - m_j| / r_j)^-(N + 1): Laplace noise of unknown scale."""
+
+    def __init__(self, power: float, mean: Array, rate: Array) -> None:
+        self.power, self.mean, self.rate = power, mean, rate
+        self.log_scale = np.log(2.0 * rate / power)
+
+    def log_densities(self, y: Array) -> Array:
+        """The logarithms."""
+        u = np.abs(np.asarray(y)[..., None] - self.mean) / self.rate
+        return -(self.power + 1.0) * np.log1p(u) - self.log_scale
+
+    def count_for(self, family: Family) -> int | None:
+        """J, if these are J densities of the family's outcomes."""
+        intact = self.power > 0 and np.array_equal(self.log_scale, np.log(2.0 * self.rate / self.power))
+        return _of_numbers(family, self.mean, self.rate) if intact else None
 
 
 class LaplacePredictive:
@@ -121,7 +166,10 @@ def hermite_rule() -> tuple[Array, Array]:
 def count_of_densities(components: object, family: Family) -> int | None:
     """How many densities of this family's outcomes these are, if they are as they were made; None if unknown."""
     known: Any = type(components)
-    built_in = known in (GaussianPredictive, LogNormalPredictive, LaplacePredictive, QuadraturePredictive)
+    built_in = known in (
+        GaussianPredictive, LogNormalPredictive, StudentPredictive, ParetoPredictive, LaplacePredictive,
+        QuadraturePredictive,
+    )  # fmt: skip
     return known.count_for(components, family) if built_in else None
 
 

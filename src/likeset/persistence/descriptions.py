@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from likeset.errors import FileFormatError, InvalidArgumentError
-from likeset.families import FAMILIES
+from likeset.families import FAMILIES, Unknown
 from likeset.predictors import PREDICTORS, Aggregate, Fixed
 from likeset.spaces import SPACES
 from likeset.voices import VOICES, Voices
@@ -26,8 +26,9 @@ _BUILT_IN = {cls for classes in _LISTS.values() for cls in classes}
 
 def describe(piece: Any) -> dict[str, Any]:
     """Name and settings of a piece; a piece of the user's own only by its name."""
-    name = type(piece).__name__
-    if type(piece) not in _BUILT_IN or (isinstance(piece, Fixed) and piece.function is not None):
+    cls = getattr(piece, "constructor", type(piece))  # of a family with an unknown number: that of its laws
+    name = cls.__name__
+    if cls not in _BUILT_IN or (isinstance(piece, Fixed) and piece.function is not None):
         return {"own": name}
     if isinstance(piece, Aggregate):
         members = [describe(p) for p in piece.predictors]
@@ -79,7 +80,9 @@ def _made(role: str, description: dict[str, Any]) -> Any:
 
 
 def _written(value: Any) -> Any:
-    """Settings without infinite numbers, which JSON does not know."""
+    """Settings without infinite and unknown numbers, which JSON does not know."""
+    if isinstance(value, Unknown):
+        return {"unknown": [value.lo, "inf" if value.hi == math.inf else value.hi]}
     if isinstance(value, dict):
         return {key: _written(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -89,6 +92,9 @@ def _written(value: Any) -> Any:
 
 def _read(value: Any) -> Any:
     if isinstance(value, dict):
+        if list(value) == ["unknown"]:
+            lo, hi = _read(value["unknown"])
+            return Unknown(lo, hi)
         return {key: _read(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return list(map(_read, value))

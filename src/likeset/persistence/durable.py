@@ -18,6 +18,7 @@ import numpy as np
 from likeset import __version__
 from likeset._typing import Array
 from likeset.arguments import file_path
+from likeset.embedded import NOTHING, Given
 from likeset.errors import FileFormatError, InvalidArgumentError, LikesetError, PieceError
 from likeset.evidence.ledger import Ledger
 from likeset.evidence.own_pieces import copied
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 STATE_EVERY = 1000  # rows at least; more where a state is large
 STATE_BYTES_PER_ROW = 256  # what keeping states may cost, on average
-_IN_ROWS = ("x", "y", "weights", "log_q", "classes", "covariate")  # arrays of the ledger that the rows hold
-_MADE_BY = f"likeset {__version__}, state 2"
+_IN_ROWS = ("x", "y", "weights", "log_q", "classes", "given", "covariate")  # arrays of the ledger that the rows hold
+_MADE_BY = f"likeset {__version__}, state 3"
 
 
 class DurableRecord:
@@ -89,7 +90,7 @@ class DurableRecord:
         description = journal.windows()
         if description != _described(sequence.voices):
             sequence.voices = None if description is None else piece_from("windows", description, None)
-        shapes = (sequence.space.covariate_shape, sequence.family.observation_shape, (), (), ())
+        shapes = (sequence.space.covariate_shape, sequence.family.observation_shape, (), (), (), (len(NOTHING),))
         try:
             rows = Rows(*journal.rows(shapes)).checked(sequence.family, sequence.space)
         except ValueError as error:
@@ -119,6 +120,9 @@ def _begin(sequence: ConfidenceSequence) -> None:
     running.ledger = Ledger(sequence.family, sequence.space.covariate_shape)
     running.basis = sequence.space.start()
     running.membership = None if sequence.voices is None else sequence.voices.start(sequence.space)
+    running.directions = (
+        None if sequence.voices is None else sequence.voices.directions(sequence.family, sequence.space)
+    )
     for role in PIECES:
         piece = _fresh(role, sequence)
         own = role in sequence._own_roles  # a copy, so that the one passed in stays the user's
@@ -132,13 +136,15 @@ def _continue(sequence: ConfidenceSequence, rows: Rows, start: int) -> None:
     asked = [running.gauge] if running.gauge is not None else []
     if "forecaster" not in sequence._own_roles:  # a forecast moves the warm starts of built-in ones
         asked.append(running.forecaster)
-    for x, y, weight, log_q, label in zip(*(part[start:] for part in rows.parts()), strict=True):
-        running.basis, phi = ledger.embed(running.basis, x)
+    for x, y, weight, log_q, label, given in zip(*(part[start:] for part in rows.parts()), strict=True):
+        running.basis, phi = ledger.embed(running.basis, x, Given(*given.tolist()))
         if running.membership is not None and ledger.group(phi.index, int(label)) is None:
             running.membership = running.membership.including(x, int(label))
         for piece in asked:
             piece.forecast(phi)
         ledger.append(phi, y, float(weight), float(log_q), int(label))
+        if running.directions is not None:
+            running.directions.record(running.basis, phi, y, float(weight))
         for piece in running.pieces():
             piece.observe(phi, y)
 
@@ -158,6 +164,8 @@ def _contents(sequence: AllOrNothing) -> bytes:
     arrays: dict[str, Any] = {f"{group}/{name}": a for group, state in groups.items() for name, a in state.items()}
     if running.membership is not None:
         arrays["windows/masks"] = running.membership.masks
+    if running.directions is not None:
+        arrays |= {f"directions/{name}": array for name, array in running.directions.state().items()}
     stream = io.BytesIO()
     np.savez(stream, made_by=np.array(_MADE_BY), **arrays)
     return stream.getvalue()
@@ -166,7 +174,7 @@ def _contents(sequence: AllOrNothing) -> bytes:
 def _restore(sequence: ConfidenceSequence, rows: Rows, number: int, contents: bytes) -> None:
     """The inverse of ``_contents``; any exception if it is not."""
     running = sequence._running
-    groups: dict[str, dict[str, Array]] = {group: {} for group in ("ledger", "basis", "windows", *PIECES)}
+    groups: dict[str, dict[str, Array]] = {group: {} for group in ("ledger", "basis", "windows", "directions", *PIECES)}
     with np.load(io.BytesIO(contents), allow_pickle=False) as archive:
         if str(archive["made_by"]) != _MADE_BY:
             raise ValueError("made by another release")
@@ -175,10 +183,11 @@ def _restore(sequence: ConfidenceSequence, rows: Rows, number: int, contents: by
                 group, name = entry.split("/", 1)
                 groups[group][name] = archive[entry]
     known: dict[bytes, int] = {}
-    x, y, weights, log_q, classes = (part[:number] for part in rows.parts())
+    x, y, weights, log_q, classes, given = (part[:number] for part in rows.parts())
     covariate = np.array([known.setdefault(row.tobytes(), len(known)) for row in x], dtype=np.float64)
     running.ledger.restore(
-        {"x": x, "y": y, "weights": weights, "log_q": log_q, "classes": classes, "covariate": covariate}
+        {"x": x, "y": y, "weights": weights, "log_q": log_q, "classes": classes, "given": given}
+        | {"covariate": covariate}
         | groups["ledger"]
     )
     running.basis = sequence.space.restore(groups["basis"])
@@ -187,6 +196,8 @@ def _restore(sequence: ConfidenceSequence, rows: Rows, number: int, contents: by
         raise ValueError("not the state of these rows")
     if running.membership is not None:
         running.membership = running.membership.restored({"masks": groups["windows"]["masks"].astype(np.float64)})
+    if running.directions is not None:
+        running.directions.restore(groups["directions"])
     for role in PIECES:
         piece: Any = getattr(running, role)
         if piece is None:

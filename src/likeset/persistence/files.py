@@ -23,6 +23,7 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.arguments import file_path
+from likeset.embedded import NOTHING
 from likeset.errors import FileFormatError, InvalidArgumentError, MissingPackageError, PieceError
 from likeset.families.merged import MergedData
 from likeset.persistence.archive import Archive, header_bytes, write_archive
@@ -35,12 +36,14 @@ if TYPE_CHECKING:
     from likeset.sequence import ConfidenceSequence
 
 FORMAT = "likeset sequence"
-VERSION = 3
-READABLE_VERSIONS = (1, 2, 3)  # 1 knew no windows: a joint set; 1 and 2 held more that follows from the rows
+VERSION = 4
+# 1 knew no windows: a joint set; 1 and 2 held more that follows from the rows; before 4 only covariates were given
+READABLE_VERSIONS = (1, 2, 3, 4)
 ROLES = ("family", "space", "predictor", "weighting")
 PIECES = ("forecaster", "weigher", "gauge")  # that learn; of a gauge there is none as a rule
 NEEDED = {"ledger/x", "ledger/y", "ledger/weights", "ledger/log_q", "ledger/merged.coordinates"}
 CLASSES = "ledger/classes"  # of the rows, where voices gave them any
+GIVEN = "ledger/given"  # offset, size and entry of the rows, where any was given
 COORDINATES = "ledger/merged.coordinates"  # tell whether the states of the pieces mean the same in today's basis
 FREE_ROWS = 1_000_000  # that a file may hold, whatever its size
 FREE_DIMENSIONS = 256  # that a span may have, whatever it had when the file was written
@@ -56,6 +59,8 @@ def save(sequence: ConfidenceSequence, path: str | PathLike[str]) -> None:
     }  # fmt: skip
     if ledger.classes.rows.any():
         arrays[CLASSES] = ledger.classes.rows
+    if (ledger.given.rows != NOTHING).any():
+        arrays[GIVEN] = ledger.given.rows
     for role in PIECES:
         piece = getattr(sequence._running, role)
         arrays |= {f"{role}/{name}": array for name, array in _state_of(piece).items()}
@@ -183,7 +188,9 @@ def _rows(archive: Archive, family: Any, space: Any) -> Rows:
     shapes = {"x": covariate_shape, "y": family.observation_shape, "weights": (), "log_q": ()}
     read = {name: archive.read(f"ledger/{name}", (n, *shape)) for name, shape in shapes.items()}
     classes = archive.read(CLASSES, (n,)) if CLASSES in archive.header["arrays"] else np.zeros(n)
-    rows = Rows(**read, classes=classes)
+    nothing = np.tile(NOTHING, (n, 1))
+    given = archive.read(GIVEN, nothing.shape) if GIVEN in archive.header["arrays"] else nothing
+    rows = Rows(**read, classes=classes, given=given)
     return rows.checked(family, space)
 
 

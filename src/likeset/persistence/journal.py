@@ -1,6 +1,6 @@
 r"""The journal: an append-only record on disk of what was observed and how it was scored. One SQLite file.
 
-    rows       number, x, y, weight, log_q, class (float64, little-endian, bit for bit), crc   one per observation
+    rows       number, x, y, weight, log_q, class, given (float64, little-endian, bit for bit), crc    one per row
     windows    revision, description                                                      the last one counts
     states     number, contents, crc       what follows from so many rows, to be quicker; not needed
     journal    definition                  what the sequence is made of, as JSON
@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from likeset._typing import Array
+from likeset.embedded import NOTHING
 from likeset.errors import FileFormatError, JournalError, JournalInUseError, JournalMismatchError
 from likeset.evidence.ledger import Ledger
 
@@ -40,15 +41,17 @@ except ImportError:  # Windows: SQLite's own lock is mandatory there
     fcntl = None  # type: ignore[assignment]
 
 APPLICATION = 0x6C6B7374  # "lkst": SQLite's application_id
-VERSION = 2  # 1, never released, had no classes
+VERSION = 3  # 1, never released, had no classes
+READABLE_VERSIONS = (2, 3)  # 2 had nothing given besides covariates; a journal of that version gets the column
 SYNCHRONOUS = "FULL"
 _TABLES = (
     "CREATE TABLE journal (definition TEXT NOT NULL) STRICT",
     "CREATE TABLE rows (number INTEGER PRIMARY KEY, x BLOB NOT NULL, y BLOB NOT NULL, weight BLOB NOT NULL, "
-    "log_q BLOB NOT NULL, class BLOB NOT NULL, crc INTEGER NOT NULL) STRICT",
+    "log_q BLOB NOT NULL, class BLOB NOT NULL, crc INTEGER NOT NULL, given BLOB NOT NULL DEFAULT x'') STRICT",
     "CREATE TABLE windows (revision INTEGER PRIMARY KEY, description TEXT NOT NULL) STRICT",
     "CREATE TABLE states (number INTEGER PRIMARY KEY, contents BLOB NOT NULL, crc INTEGER NOT NULL) STRICT",
 )
+_NOTHING = np.array(NOTHING, dtype="<f8").tobytes()  # written as no bytes at all
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _OPEN: weakref.WeakSet[Journal] = weakref.WeakSet()
 
@@ -87,11 +90,14 @@ class Journal:
 
     def write(self, before: Extent, ledger: Ledger, windows: Any = ...) -> None:
         """Commit the rows of the ledger beyond ``before``, and a description of windows, if there is a new one."""
-        parts = (ledger.x, ledger.y, ledger.weights, ledger.log_q, ledger.classes)
+        parts = (ledger.x, ledger.y, ledger.weights, ledger.log_q, ledger.classes, ledger.given)
         added = [[row.tobytes() for row in part.rows[before[0] :].astype("<f8")] for part in parts]
-        rows = [(n, *row, _checksum(n, *row)) for n, row in enumerate(zip(*added, strict=True), start=before[0])]
+        added[-1] = [b"" if given == _NOTHING else given for given in added[-1]]
+        rows = [
+            (n, *row[:-1], _checksum(n, *row), row[-1]) for n, row in enumerate(zip(*added, strict=True), before[0])
+        ]
         with self._transaction() as connection:
-            connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
             if windows is not ...:
                 connection.execute("INSERT INTO windows VALUES (?, ?)", (before[1] + 1, json.dumps(windows)))
 
@@ -122,13 +128,16 @@ class Journal:
     # -- reading ------------------------------------------------------------------------------------------------
 
     def rows(self, shapes: tuple[tuple[int, ...], ...]) -> list[Array]:
-        """x, y, weights, log q and classes of all rows, each with entries of the given shape."""
+        """x, y, weights, log q, classes and what else was given of all rows, each with entries of the given shape."""
         sizes = [8 * math.prod(shape) for shape in shapes]
         with self._reported("read"):
-            found = self._abandon().execute("SELECT number, x, y, weight, log_q, class, crc FROM rows ORDER BY number")
+            query = "SELECT number, x, y, weight, log_q, class, given, crc FROM rows ORDER BY number"
+            found = self._abandon().execute(query)
             columns: list[list[bytes]] = [[] for _ in shapes]
             for n, (number, *entries, crc) in enumerate(found):
-                if number != n or crc != _checksum(number, *entries) or [len(e) for e in entries] != sizes:
+                checksum = _checksum(number, *entries)
+                entries[-1] = entries[-1] or _NOTHING
+                if number != n or crc != checksum or [len(e) for e in entries] != sizes:
                     raise self._damaged(f"row {n} is missing or not what was written")
                 for column, entry in zip(columns, entries, strict=True):
                     column.append(entry)
@@ -169,15 +178,18 @@ class Journal:
         if execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
             raise FileFormatError(f"{self.path} is a database, but not a likeset journal; pass another path.")
         version = execute("PRAGMA user_version").fetchone()[0]
-        if version != VERSION:
+        if version not in READABLE_VERSIONS:
             raise FileFormatError(
-                f"{self.path} has journal version {version}, and this likeset reads version {VERSION}; "
+                f"{self.path} has journal version {version}, and this likeset reads versions {READABLE_VERSIONS}; "
                 "install the release that wrote it, or a newer one."
             )
         execute("PRAGMA journal_mode = WAL")
         execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
         with self._transaction():
-            pass  # takes the exclusive lock now rather than with the first row
+            if version < VERSION:
+                execute("ALTER TABLE rows ADD COLUMN given BLOB NOT NULL DEFAULT x''")
+                execute(f"PRAGMA user_version = {VERSION}")
+            # In any case this takes the exclusive lock now rather than with the first row
 
     def _definition(self) -> Any:
         with self._reported("read"):

@@ -16,6 +16,8 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.arguments import LARGEST
+from likeset.embedded import Given
+from likeset.evidence.intake import check_given, observations
 from likeset.evidence.ledger import Ledger
 from likeset.families.answers import merged_sums
 from likeset.families.base import Family
@@ -40,16 +42,18 @@ class Rows:
     weights: Array
     log_q: Array
     classes: Array
+    given: Array
 
     def parts(self) -> tuple[Array, ...]:
-        """x, y, weights, log q and classes."""
-        return self.x, self.y, self.weights, self.log_q, self.classes
+        """x, y, weights, log q, classes and what else was given."""
+        return self.x, self.y, self.weights, self.log_q, self.classes, self.given
 
     def checked(self, family: Family, space: Space) -> Rows:
         """The rows as update would have recorded them (zeros have no sign); ValueError if it would not have."""
         if len(self.x) == 0:
             return self
-        x, y = space.covariates(self.x), family.observations(self.y)
+        check_given(family, self.given)
+        x, y = space.covariates(self.x), observations(family, self.y, self.given)
         if not (np.array_equal(x, self.x) and np.array_equal(y, self.y)):
             raise ValueError("x or y is not what update records")
         if not ((self.weights >= 0) & (self.weights <= 1)).all():
@@ -58,7 +62,7 @@ class Rows:
             raise ValueError("a log-density is no number")
         if not ((self.classes >= 0) & (self.classes <= MOST_CLASSES) & (self.classes % 1 == 0)).all():
             raise ValueError("a class is no small whole number")
-        return Rows(x, y, self.weights, self.log_q, self.classes)
+        return Rows(x, y, self.weights, self.log_q, self.classes, self.given)
 
 
 @dataclass(frozen=True)
@@ -80,13 +84,17 @@ def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], lim
     ledger = running.ledger = Ledger(sequence.family, sequence.space.covariate_shape)
     running.basis = sequence.space.start()
     running.membership = None if sequence.voices is None else sequence.voices.start(sequence.space)
+    running.directions = (
+        None if sequence.voices is None else sequence.voices.directions(sequence.family, sequence.space)
+    )
     pieces = list(pieces)
     width = sum(beliefs_of(sequence.predictor) for piece in pieces if piece is running.forecaster) + 1
     windows = 0 if running.membership is None else len(running.membership.log_shares)
+    windows += 0 if running.directions is None else 8 * len(running.directions.units)
     steps = [_step(piece, (running.forecaster, running.gauge)) for piece in pieces]
     plain = MergedData(merged_sums(sequence.family))
-    for x, y, weight, log_q, label in zip(*rows.parts(), strict=True):
-        basis, phi = ledger.embed(running.basis, x)
+    for x, y, weight, log_q, label, given in zip(*rows.parts(), strict=True):
+        basis, phi = ledger.embed(running.basis, x, Given(*given.tolist()))
         d = basis.dimension
         if d > limits.dimensions or max(8 * width * d * d, windows * phi.index) > limits.memory:
             raise ValueError(f"{d} dimensions and {windows} windows are more than the file's size can explain")
@@ -94,6 +102,8 @@ def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], lim
             running.membership = running.membership.including(x, int(label))
         running.basis = basis
         ledger.append(phi, y, float(weight), float(log_q), int(label))
+        if running.directions is not None:
+            running.directions.record(basis, phi, y, float(weight))
         plain.add(phi, y)
         for step in steps:
             step(phi, y)

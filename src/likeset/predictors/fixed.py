@@ -97,7 +97,7 @@ class FixedForecaster:
 
     def forecast(self, phi: Embedded) -> PlugIn:
         """p_theta at x."""
-        return PlugIn(self.family, self.function(phi.x))
+        return PlugIn(phi.law_or(self.family), self.function(phi.x))
 
     def observe(self, phi: Embedded, y: Array) -> None:
         """Nothing to learn."""

@@ -6,9 +6,10 @@ from likeset._typing import Array
 from likeset.arguments import positive
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
-from likeset.families.answers import canonical_scale, penalised_fit
+from likeset.families.answers import canonical_scale, look_ahead, penalised_fit
 from likeset.families.base import Family
 from likeset.families.merged import MergedData
+from likeset.families.penalised import NOT_AHEAD
 from likeset.predictors.base import PlugIn
 from likeset.spaces.base import Space
 from likeset.undo import Undo
@@ -34,7 +35,7 @@ class FTRL:
 
     def start(self, family: Family, space: Space) -> PlugInForecaster:
         """A forecaster with no data: theta = 0."""
-        return PlugInForecaster(family, space, self.penalty, look_ahead=0.0)
+        return PlugInForecaster(family, space, self.penalty, looks_ahead=False)
 
 
 class VAW(FTRL):
@@ -48,27 +49,28 @@ class VAW(FTRL):
 
     def start(self, family: Family, space: Space) -> PlugInForecaster:
         """A forecaster with no data."""
-        scale = canonical_scale(family)
-        if scale is None:
+        if canonical_scale(family) is None:
             raise InvalidArgumentError(
                 "predictor",
                 self,
                 f"needs a log-partition function, which {family!r} does not have in z",
                 "use FTRL or Mixture",
             )
-        return PlugInForecaster(family, space, self.penalty, look_ahead=scale)
+        return PlugInForecaster(family, space, self.penalty, looks_ahead=True)
 
 
 class PlugInForecaster:
     """Running state of FTRL and VAW: a penalised fit."""
 
-    def __init__(self, family: Family, space: Space, penalty: float, look_ahead: float) -> None:
-        self.family, self.look_ahead = family, look_ahead
+    def __init__(self, family: Family, space: Space, penalty: float, looks_ahead: bool) -> None:
+        self.family, self.looks_ahead = family, looks_ahead
         self.fit = penalised_fit(family, penalty, space.bound)
 
     def forecast(self, phi: Embedded) -> PlugIn:
         """p at z = x'theta_s."""
-        return PlugIn(self.family, float(phi.coordinates @ self.fit.estimate(phi, self.look_ahead)))
+        law = phi.law_or(self.family)
+        ahead = look_ahead(law) if self.looks_ahead else NOT_AHEAD
+        return PlugIn(law, float(phi.coordinates @ self.fit.estimate(phi, ahead)))
 
     def observe(self, phi: Embedded, y: Array) -> None:
         """Add the observation to the fit."""

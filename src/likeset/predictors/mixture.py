@@ -16,16 +16,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from likeset._solver.evaluate import log_sum_exp
+from likeset._solver.nuisance import Gain
 from likeset._typing import Array
 from likeset.arguments import real_array
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
-from likeset.families.answers import information, posterior, predictive
+from likeset.families.answers import information, posterior, predictive, prior_precisions
 from likeset.families.base import Family
 from likeset.families.merged import MergedData
 from likeset.families.predictive import Predictive
 from likeset.predictors.base import updated_shares
-from likeset.spaces.base import Space
+from likeset.predictors.belief import Belief
+from likeset.spaces.base import Basis, Space
 from likeset.state_checks import expect_log_shares
 from likeset.undo import Undo
 
@@ -60,7 +62,10 @@ class Mixture:
     def start(self, family: Family, space: Space) -> MixtureForecaster:
         """A forecaster with prior beliefs."""
         scale = space.bound if np.isfinite(space.bound) else UNBOUNDED_SCALE
-        precisions = np.array(DEFAULT_GRID) / scale**2 if self.precisions is None else self.precisions
+        precisions = self.precisions
+        if precisions is None:
+            in_noise = prior_precisions(family)
+            precisions = np.array(DEFAULT_GRID) / scale**2 if in_noise is None else in_noise
         return MixtureForecaster(family, space.bound, precisions)
 
 
@@ -83,16 +88,23 @@ class MixtureForecaster:
     def __init__(self, family: Family, bound: float, precisions: Array) -> None:
         self.family, self.bound = family, bound
         self.posterior = posterior(family, precisions)
-        self.log_shares = np.full(len(precisions), -np.log(len(precisions)))
+        count = getattr(self.posterior, "components", len(precisions))
+        self.log_shares = np.full(count, -np.log(count))
         self._latest: tuple[Embedded, MixtureForecast] | None = None
         self._moments = (np.zeros(0), np.zeros(0))  # of z at the latest covariate
 
     def forecast(self, phi: Embedded) -> MixtureForecast:
         """The predictive mixture at phi."""
         mean, sd = self.posterior.predict(phi)
-        x = phi.coordinates
-        reach = self.bound * float(np.sqrt(x @ x))
-        made = MixtureForecast(self.family, predictive(self.family, mean, sd, reach), self.log_shares)
+        own = getattr(self.posterior, "predictive", None)  # of beliefs that are not about theta alone
+        law = phi.law_or(self.family)
+        if own is None:
+            x = phi.coordinates
+            reach = self.bound * float(np.sqrt(x @ x))
+            components = predictive(law, mean, sd, reach)
+        else:
+            components = own(mean, sd, phi)
+        made = MixtureForecast(law, components, self.log_shares)
         self._latest, self._moments = (phi, made), (mean, sd)
         return made
 
@@ -102,7 +114,7 @@ class MixtureForecaster:
             self.forecast(phi)
         mean, sd = self._moments
         with np.errstate(over="ignore", invalid="ignore"):
-            expected = float(np.exp(self.log_shares) @ (information(self.family, mean) * sd**2))
+            expected = float(np.exp(self.log_shares) @ (information(phi.law_or(self.family), mean) * sd**2))
         return expected if expected == expected else np.inf
 
     def observe(self, phi: Embedded, y: Array) -> None:
@@ -110,6 +122,23 @@ class MixtureForecaster:
         made = self._latest[1] if self._latest and self._latest[0] is phi else self.forecast(phi)
         self.log_shares = updated_shares(self.log_shares, made.components.log_densities(y))
         self.posterior.observe(phi, y)
+
+    def belief(self, space: Space, basis: Basis) -> Belief:
+        """What is believed now, frozen, for questions in terms of this basis."""
+        shares = np.exp(self.log_shares)
+        own, precision = getattr(self.posterior, "believed", None), None  # of beliefs that are not about theta alone
+        if own is None:
+            beliefs = self.posterior.settled()
+        else:
+            beliefs, shares, precision = own(shares)
+        return Belief(
+            self.family, space, basis, beliefs.priors, shares / shares.sum(), beliefs.means, beliefs.factors, precision
+        )  # fmt: skip
+
+    def gain(self) -> Gain | None:
+        """What a numerator made for the test of one scale has earned so far, where beliefs know one."""
+        own = getattr(self.posterior, "gain", None)
+        return None if own is None else own()
 
     def remember(self, undo: Undo, phi: Embedded) -> None:
         """Keep shares and beliefs."""

@@ -9,18 +9,18 @@ import numpy as np
 from likeset.paper.experiments.cells import Cell, Rows
 from likeset.paper.experiments.figures import Figure, Scale
 from likeset.paper.experiments.tables import Table
-from likeset.paper.theory.looseness import Looseness, play, setting, summary
-from likeset.paper.theory.trial import MODELS, Track
+from likeset.paper.theory.looseness import NAMES, Looseness, play, setting, summary
+from likeset.paper.theory.track import Track
 
 ROUNDS, REPEATS = (300, 80), (40, 4)
 
 
 def plan(scale: Scale) -> list[Cell]:
-    """Both models, every repeat."""
+    """Every model and repeat."""
     settings = {"rounds": scale.choose(*ROUNDS), "seed": scale.seed}
     return [
-        Cell("theory", model.name, "bounds", repeat, settings, cost=0.002 * settings["rounds"])
-        for model in MODELS
+        Cell("theory", model, "bounds", repeat, settings, cost=0.002 * settings["rounds"])
+        for model in NAMES
         for repeat in range(scale.repeated(*REPEATS))
     ]
 

@@ -13,7 +13,8 @@ from likeset.paper.experiments.calibration_answers import better_calibrated, cov
 from likeset.paper.experiments.evidence import NO, NOT_REFUTED, UNCLEAR, YES, Answer, together
 from likeset.paper.experiments.fig2 import ALPHA
 from likeset.paper.experiments.figures import Scale
-from likeset.paper.experiments.methods import PAPER, RIVALS
+from likeset.paper.experiments.methods import AS_IF_GAUSSIAN, PAPER, RIVALS
+from likeset.paper.experiments.power_answers import keeps_theorem_3, more_powerful
 from likeset.paper.experiments.regret_answers import (
     among,
     beats,
@@ -166,6 +167,14 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("fig2", "... and such sets keep the truth.", truth_stays(ALPHA, "lr-one-sided"), CONTROL, COVERAGE),
     Claim(
         "fig2",
+        "AY 2011 keeps the truth under Laplace noise, for which it has no proof (no moment generating function is "
+        "Gaussian's).",
+        truth_stays(ALPHA, AS_IF_GAUSSIAN.name),
+        CONTROL,
+        COVERAGE,
+    ),
+    Claim(
+        "fig2",
         "For additive noise the weighted ratio is on par with the heuristic radius (within 25 %).",
         paper_beats(among("heuristic"), ON_PAR, ("gaussian", "laplace")),
     ),
@@ -290,5 +299,12 @@ CLAIMS: tuple[Claim, ...] = (
         OURS,
         COVERAGE,
     ),
+    Claim(
+        "power",
+        "With probability 1 - delta no parameter beyond Theorem 3's radius is left in the set with w = 1.",
+        keeps_theorem_3,
+        final_when_quick=COVERAGE,
+    ),
+    Claim("power", "likeset's default throws out more wrong parameters than w = 1.", more_powerful, OURS),
 )
 """A new claim is one more entry."""

@@ -30,7 +30,7 @@ console = Console()
 
 
 def reproduce(
-    figure: Annotated[str, typer.Argument(help="fig1, fig2, fig3, fig4, weights, theory or all.")] = "all",
+    figure: Annotated[str, typer.Argument(help="fig1, fig2, fig3, fig4, weights, power, theory or all.")] = "all",
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer repeats and rounds: minutes, not half an hour.")
     ] = False,

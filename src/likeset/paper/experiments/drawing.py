@@ -66,22 +66,30 @@ def line_style(method: Method) -> dict[str, Any]:
 
 
 def draw_regret_figures(
-    stem: Path, table: Table, titles: Mapping[str, str], methods_of: Callable[[str], dict[str, Method]], shape: Shape
+    stem: Path,
+    table: Table,
+    titles: Mapping[str, str],
+    methods_of: Callable[[str], dict[str, Method]],
+    shape: Shape,
+    quartiles: bool = False,
 ) -> list[Path]:
-    """One panel per problem, medians over repeats; and the same for the sets that the paper does not compare with."""
+    """One panel per problem, medians over repeats; and the same for the sets that the paper does not compare with.
+
+    quartiles  shade them for every method and not for the heavy ones only
+    """
     stems = []
     for suffix, belongs in (("", of_the_paper), ("-newer", newer)):
         figure, axes = canvas(*shape)
         for axis, (problem, title) in zip(axes.flat, titles.items(), strict=True):
             methods = {name: method for name, method in methods_of(problem).items() if belongs(name)}
-            draw_regret(axis, table.where(problem=problem), methods, title)
-        shared_legend(figure, axes, 5)
+            draw_regret(axis, table.where(problem=problem), methods, title, quartiles)
+        shared_legend(figure, axes, 4)
         stems.append(save(figure, stem.with_name(stem.name + suffix)))
     return stems
 
 
-def draw_regret(axes: Axes, table: Table, methods: Mapping[str, Method], title: str) -> None:
-    """Median cumulative regret of some methods against rounds, with the quartiles of the heavy methods as bands."""
+def draw_regret(axes: Axes, table: Table, methods: Mapping[str, Method], title: str, quartiles: bool = False) -> None:
+    """Median cumulative regret against rounds, with quartiles of the heavy methods, or of all, as bands."""
     top = 0.0
     found = set(table.distinct("method")) & set(methods)
     for number, name in enumerate(sorted_methods(found)):
@@ -89,8 +97,9 @@ def draw_regret(axes: Axes, table: Table, methods: Mapping[str, Method], title: 
         t, middle, low, high = quantiles(part, "regret")
         marks: Any = {"markevery": (0.02 + 0.015 * (number % 6), 0.12)}
         axes.plot(t, middle, **line_style(method), **marks, zorder=3 if method.heavy else 2)
-        if method.heavy:
-            axes.fill_between(t, low, high, color=method.colour, alpha=0.15, linewidth=0)
+        if method.heavy or quartiles:
+            shade = 0.15 if method.heavy else 0.08
+            axes.fill_between(t, low, high, color=method.colour, alpha=shade, linewidth=0)
         top = max(top, float(middle[-1]))
     axes.set_xlim(0, None)
     axes.set_ylim(0, 1.05 * top if top > 0 else 1.0)

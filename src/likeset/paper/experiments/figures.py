@@ -44,9 +44,11 @@ class Figure:
 @cache
 def figures() -> dict[str, Figure]:
     """All figures by name, in the order of the paper."""
-    from likeset.paper.experiments import bounds, fig1, fig2, fig3, fig4, weights_study
+    from likeset.paper.experiments import bounds, fig1, fig2, fig3, fig4, power, weights_study
 
-    return {figure.name: figure for figure in (m.FIGURE for m in (fig1, fig2, fig3, fig4, weights_study, bounds))}
+    return {
+        figure.name: figure for figure in (m.FIGURE for m in (fig1, fig2, fig3, fig4, weights_study, power, bounds))
+    }
 
 
 def chosen(name: str) -> list[Figure]:

@@ -22,6 +22,9 @@ GLOSSARY = {
     "Laplace approx., MK 2021": "The two heuristics of the paper for counts: no coverage.",
     "AMM, CMM, DMM": "Analytic, convex and dual martingale mixtures (Flynn et al. 2023; Flynn, Reeb 2024).",
     "SLM 2025": "Sequential likelihood mixing: a posterior predictive as numerator (Kirschner et al. 2025).",
+    "AY 2011, cut": "The same without parameters longer than B: as valid, and smaller.",
+    "AY 2011 as if Gaussian": "A control: the same ellipsoid under Laplace noise, for which it was not proved.",
+    "delta": "The type II error in Theorem 3: with probability 1 - delta no parameter beyond its radius is left.",
     "WWR 2023": "AY 2011 with a penalty that grows with time (after Whitehouse, Wu, Ramdas 2023).",
     "self-normalised": "Theorem 1 of AY 2011 as it stands, not turned into an ellipsoid.",
     "unified GLM, regret GLM, Bregman": "Newer sets for generalised linear models (Lee, Yun, Jun 2024; Clerico et al. "

@@ -72,5 +72,5 @@ dd{margin:0 0 .5rem 1rem;max-width:46rem}
 @media(max-width:40rem){body{font-size:15px;margin:.75rem auto}h1{font-size:1.3rem}}
 @media print{body{max-width:none;font-size:10pt}.wide{overflow:visible}img{min-width:0}
 details::details-content{content-visibility:visible;display:block;height:auto}
-table{font-size:7pt}tr,.claim,figure{break-inside:avoid}thead{display:table-header-group}}
+table{font-size:7pt}tr,.claim,figure{break-inside:avoid}h2,h3,summary{break-after:avoid}thead{display:table-header-group}}
 """

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from likeset.comparison import (
     COMPARISONS,
     AbbasiYadkori,
@@ -19,7 +21,7 @@ from likeset.comparison import (
     NeiswangerRamdas,
     applicable,
 )
-from likeset.families import Gaussian
+from likeset.families import Gaussian, Laplace
 from likeset.families.base import Family
 from likeset.paper.experiments.one_sided import OneSidedWeights
 from likeset.predictors import FTRL, Mixture
@@ -71,13 +73,14 @@ def _mixture(family: Family, space: Space, alpha: float) -> ConfidenceSequence:
     return ConfidenceSequence(family, space, alpha, predictor=Mixture(), windows=None)
 
 
+# As in the paper's figures: its method is black, the same with w = 1 grey.
 LIKELIHOOD_RATIO: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("default", "likeset default", "#000000", "", ConfidenceSequence, heavy=True),
+        Method("default", "likeset default", "#d55e00", "", ConfidenceSequence, heavy=True),
         Method("lr-mixture", "LR hyper-mixture", "#56777f", "D", _mixture),
         Method("lr-plug-in", "LR (FTRL), w = 1", "#999999", "", _plug_in, heavy=True),
-        Method("lr-bound", "LR weighted: bound (paper)", "#d55e00", "o", _weighted("bound"), heavy=True),
+        Method("lr-bound", "LR weighted: bound (paper)", "#000000", "o", _weighted("bound"), heavy=True),
         Method("lr-exact", "LR weighted: exact (paper)", "#e69f00", "s", _weighted("exact")),
         Method("lr-projection", "LR weighted: projection (paper)", "#b07aa1", "^", _weighted("projection")),
     )
@@ -93,10 +96,31 @@ ONE_SIDED = Method(
 )
 """The negative control, Gaussian noise only."""
 
+AS_IF_GAUSSIAN = Method(
+    "AY 2011 on Laplace",
+    "AY 2011 as if Gaussian (no proof)",
+    "#5b8fb9",
+    "1",
+    lambda family, space, alpha: AbbasiYadkori(space, alpha, float(np.sqrt(2.0) * family.scale), RIVAL_PENALTY),  # type: ignore[attr-defined]
+    provable=False,
+)
+"""A second control: the ellipsoid of sub-Gaussian noise, with the standard deviation of Laplace noise for its scale."""
+
+CUT = Method(
+    "AY 2011, cut",
+    "AY 2011, cut with Theta",
+    "#003c66",
+    "^",
+    lambda family, space, alpha: AbbasiYadkori(space, alpha, family.sigma, RIVAL_PENALTY, within_theta=True),  # type: ignore[attr-defined]
+)
+"""The paper's first rival without the parameters that the bound rules out: as valid, and never larger."""
+
+_CONTROLS = {method.name: method for method in (ONE_SIDED, AS_IF_GAUSSIAN)}
+
 PAPER = ("lr-bound", "lr-exact", "lr-projection")
 """The paper's method, in the three readings of its bias."""
 
-RIVALS = ("AY 2011", "NR 2021", "sub-exponential")
+RIVALS = ("AY 2011", "AY 2011, cut", "NR 2021", "sub-exponential")
 """Provable sets that the paper compares with."""
 
 HEURISTICS = ("heuristic", "Laplace approx.", "MK 2021")
@@ -141,12 +165,16 @@ def methods_for(family: Family, space: Space) -> dict[str, Method]:
     found = LIKELIHOOD_RATIO | {method.name: method for method in competing(family, space)}
     if isinstance(family, Gaussian) and isinstance(space, RKHS):
         found[ONE_SIDED.name] = ONE_SIDED
+    if "AY 2011" in found:
+        found[CUT.name] = CUT
+    if isinstance(family, Laplace):
+        found[AS_IF_GAUSSIAN.name] = AS_IF_GAUSSIAN
     return found
 
 
 def of_the_paper(name: str) -> bool:
     """Whether a method is in the paper's figures, or is one of ours; the others have a picture of their own."""
-    return name in LIKELIHOOD_RATIO or name in RIVALS or name in HEURISTICS or name == ONE_SIDED.name
+    return name in LIKELIHOOD_RATIO or name in RIVALS or name in HEURISTICS or name in _CONTROLS
 
 
 def newer(name: str) -> bool:
@@ -156,7 +184,7 @@ def newer(name: str) -> bool:
 
 def label_of(name: str) -> str:
     """The name for people."""
-    return (LIKELIHOOD_RATIO | {ONE_SIDED.name: ONE_SIDED}).get(name, Method(name, name, "", "", _mixture)).label
+    return (LIKELIHOOD_RATIO | _CONTROLS | {CUT.name: CUT}).get(name, Method(name, name, "", "", _mixture)).label
 
 
 def sorted_methods(names: Iterable[str]) -> list[str]:

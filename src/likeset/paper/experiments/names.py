@@ -14,6 +14,8 @@ _WHOLE = {
     "linear-laplace": "Laplace 0.1, d = 5",
     "linear-poisson": "counts, d = 3",
     "band": "band",
+    "power-gaussian": "Gaussian",
+    "power-poisson": "counts",
 }
 _PARTS = {
     "bandit": "bandit data",

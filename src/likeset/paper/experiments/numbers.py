@@ -10,6 +10,8 @@ from likeset.paper.experiments import html_parts as parts
 from likeset.paper.experiments.bounds import looseness
 from likeset.paper.experiments.methods import label_of, sorted_methods
 from likeset.paper.experiments.names import panel
+from likeset.paper.experiments.power import DISTANCES
+from likeset.paper.experiments.power_answers import rows_of
 from likeset.paper.experiments.tables import Table
 
 
@@ -70,6 +72,12 @@ def _weights(table: Table) -> str:
     return parts.folded("Medians of R_t, width and weight", parts.table(headings, rows))
 
 
+def _power(table: Table) -> str:
+    headings = ("problem", "method", "observations", *(f"distance {d:g}" for d in DISTANCES))
+    rows = [(problem, label_of(str(method)), *rest) for problem, method, *rest in rows_of(table)]
+    return parts.folded("Share of runs in which a wrong parameter is kept", parts.table(headings, rows))
+
+
 def _theory(table: Table) -> str:
     found = looseness(table)
     rows = [
@@ -100,5 +108,6 @@ _BY_COLUMN: dict[str, Callable[[Table], str]] = {
     "regret": _regret,
     "alpha_anytime": _coverage,
     "radius": _weights,
+    "kept": _power,
     "promise": _theory,
 }

@@ -24,12 +24,14 @@ from likeset.paper.theory.ball import (
     deviation,
     deviation_bound,
     largest_divergence,
+    type_two_error_bound,
 )
 from likeset.paper.theory.bandit import (
     abbasi_yadkori_regret_bound,
     bandit_regret_bound,
     linear_bandit_regret_bound,
     linear_bandit_regret_bound_as_printed,
+    weighted_bandit_regret_bound,
 )
 from likeset.paper.theory.bias import (
     bias_bound,
@@ -53,6 +55,7 @@ from likeset.paper.theory.online import (
     ftrl_estimates,
     ftrl_regret_bound,
     ftrl_regret_bound_as_printed,
+    ftrl_regret_bound_from_data,
     mixture_regret_bound,
     noise_bound,
     noise_bound_as_printed,
@@ -84,6 +87,7 @@ __all__ = [
     "ftrl_estimates",
     "ftrl_regret_bound",
     "ftrl_regret_bound_as_printed",
+    "ftrl_regret_bound_from_data",
     "information_gain",
     "largest_divergence",
     "linear_bandit_regret_bound",
@@ -101,9 +105,11 @@ __all__ = [
     "squared_lengths",
     "study",
     "tail_bounds",
+    "type_two_error_bound",
     "vaw_excess",
     "vaw_regret_bound",
     "vaw_regret_bound_as_printed",
+    "weighted_bandit_regret_bound",
     "weighting_excess",
     "worst_gaussian_squared_bias",
     "worst_information_gain",

@@ -40,6 +40,30 @@ def bregman_radius(
     return 4 * ratio * inside + 2 * outside
 
 
+def type_two_error_bound(
+    divergence: Any, gain: Any, regret: Any, *, curvature: Curvature, nu: float, bound: float, alpha: float
+) -> Array:
+    r"""Theorem 3 read the other way: how likely a wrong parameter at that distance is still in the set.
+
+    delta is the type II error of the test "is theta the truth?" with level alpha. A theta with
+    D_Z(theta, theta*) = ``divergence`` is in C_t only if the radius at delta reaches that far, so the error is at most
+
+        delta = exp( - [ (mu/4L)( divergence - 2 log(1/alpha) - 2 R_t ) - nu B^2/2 - Gamma_t ] ),   at most 1.
+
+    >>> import likeset as ls
+    >>> c = Curvature.of(ls.Gaussian(1.0), bound=1.0, x=[[1.0]])
+    >>> far = bregman_radius(0.5, 0.2, curvature=c, nu=1.0, bound=1.0, alpha=0.1, delta=0.05)
+    >>> float(type_two_error_bound(far, 0.5, 0.2, curvature=c, nu=1.0, bound=1.0, alpha=0.1).round(4))
+    0.05
+    """
+    gain, regret = _along_time(gain, regret)
+    distance = not_negative("divergence", divergence)
+    extra = positive("nu", nu) * positive("bound", bound) ** 2 / 2
+    spent = 2 * (np.log(1 / error_level("alpha", alpha)) + regret)
+    check_fit(distance, np.asarray(spent + gain), "regret")
+    return np.exp(np.minimum(0.0, extra + gain - (distance - spent) / (4 * _ratio(curvature))))
+
+
 def bregman_radius_as_printed(
     gain: Any, regret: Any, *, curvature: Curvature, nu: float, bound: float, alpha: float, delta: float
 ) -> Array:

@@ -31,9 +31,21 @@ _MARKERS = {
     "Mixture": "^",
     "UCB, FTRL": "o",
     "UCB, AY 2011": "v",
+    "UCB, weighted": "D",
 }
-_SHADES = {"FTRL, weighted": "0.6", "VAW, weighted": "0.45", "Mixture": "0.3", "UCB, AY 2011": "0.5"}
+_SHADES = {
+    "FTRL, weighted": "0.6",
+    "VAW, weighted": "0.45",
+    "Mixture": "0.3",
+    "UCB, AY 2011": "0.5",
+    "UCB, weighted": "0.6",
+}
 _HIDDEN = ("Theorem 5, excess realised", "Theorem 5 as printed")  # nearly on top of Theorem 5
+_SHORT = {
+    "Theorem 5, weights in all terms (ours)": "5, all weights (ours)",
+    "curvature of the data (ours)": "by the data (ours)",
+    "the same without sup 1/w (ours)": "without sup 1/w (ours)",
+}
 _MARKS = 7
 _GAP = 0.052  # between labels, in heights of the axes
 
@@ -88,7 +100,7 @@ def _curves(axes: Axes, lines: list[Line]) -> list[tuple[str, float, str]]:
             markeredgewidth=0.8, **marks,
         )  # fmt: skip
         who = f"{name}: " if line.row.panel == "online regret" else ""
-        ends.append((who + line.row.result, float(line.bound[-1]), shade))
+        ends.append((who + _SHORT.get(line.row.result, line.row.result), float(line.bound[-1]), shade))
     return ends
 
 

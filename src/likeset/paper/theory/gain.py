@@ -25,21 +25,24 @@ DEGREES_OF_FREEDOM = (
 )
 
 
-def squared_lengths(x: Any, mu: float, nu: float) -> tuple[Array, Array]:
-    r"""(x_s'V_{s-1}^-1 x_s, x_s'V_s^-1 x_s) for every s, with V_s = mu sum_{j<=s} x_j x_j' + nu I.
+def squared_lengths(x: Any, mu: float, nu: float, weights: Any = None) -> tuple[Array, Array]:
+    r"""(x_s'V_{s-1}^-1 x_s, x_s'V_s^-1 x_s) for every s, with V_s = mu sum_{j<=s} w_j x_j x_j' + nu I; default w = 1.
 
     >>> squared_lengths([[1.0], [1.0]], mu=1.0, nu=1.0)
     (array([1. , 0.5]), array([0.5       , 0.33333333]))
+    >>> squared_lengths([[1.0], [1.0]], mu=1.0, nu=1.0, weights=[0.0, 1.0])[0]       # the first taught nothing
+    array([1., 1.])
     """
     covariates = covariate_rows(x)
     mu, nu = positive("mu", mu), positive("nu", nu)
+    gains = mu * stream_weights(weights, len(covariates))
     V = nu * np.eye(covariates.shape[1])
     before = np.empty(len(covariates))
     sound = nu > ROUNDING * (nu + mu * np.sum(covariates * covariates))  # whatever their directions
     for s, row in enumerate(covariates):
         before[s] = row @ np.linalg.solve(V if sound else solvable(V, "x", x), row)
-        V += mu * np.outer(row, row)
-    return before, before / (1.0 + mu * before)
+        V += gains[s] * np.outer(row, row)
+    return before, before / (1.0 + gains * before)
 
 
 def information_gain(x: Any, mu: float, nu: float) -> Array:

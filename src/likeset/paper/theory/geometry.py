@@ -165,6 +165,23 @@ def canonical(family: Family) -> tuple[CurveFamily, float]:
     )
 
 
+def curve_family(family: Family) -> CurveFamily:
+    """The family, if its loss is a A(z) - s z with a and s from y: also where there is no log-partition function.
+
+    >>> import likeset as ls
+    >>> curve_family(ls.Weibull(2.0))
+    Weibull(shape=2)
+    """
+    if isinstance(family, CurveFamily):
+        return family
+    raise InvalidArgumentError(
+        "family",
+        family,
+        "has no loss of the form a A(z) - s z",
+        "use Gaussian, Poisson, Bernoulli, Binomial or Weibull",
+    )
+
+
 def log_partition(family: Family, z: Any) -> tuple[Array, Array, Array]:
     """A(z), A'(z) and A''(z).
 

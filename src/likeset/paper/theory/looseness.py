@@ -13,8 +13,13 @@ import numpy as np
 from likeset._typing import Array
 from likeset.arguments import file_path, positive_integer, seed_number, writing
 from likeset.errors import InvalidArgumentError
-from likeset.paper.theory.trial import ALPHA, ARMS, DELTA, DIM, MODELS, Track, Trial
+from likeset.paper.theory import survival_trial
+from likeset.paper.theory.track import Track
+from likeset.paper.theory.trial import ALPHA, ARMS, DELTA, DIM, MODELS, Trial
 from likeset.persistence.atomic_file import write_table
+
+NAMES = (*(model.name for model in MODELS), survival_trial.NAME)
+"""The games that are played; the third has fewer bounds."""
 
 
 @dataclass(frozen=True)
@@ -127,16 +132,19 @@ def study(
     if not callable(on_run):
         raise InvalidArgumentError("on_run", on_run, "is not callable", "pass a function without arguments")
     tracks: list[tuple[str, Track]] = []
-    for model in MODELS:
+    for model in NAMES:
         for run in range(repeats):
-            tracks.extend((model.name, track) for track in play(model.name, rounds, seed, run))
+            tracks.extend((model, track) for track in play(model, rounds, seed, run))
             on_run()
     return summary(tracks, rounds, repeats, seed)
 
 
 def play(model: str, rounds: int, seed: int, run: int) -> list[Track]:
     """All tracks of one run of the model of that name."""
-    number = next(i for i, m in enumerate(MODELS) if m.name == model)
+    number = NAMES.index(model)
+    if model == survival_trial.NAME:
+        game = survival_trial.SurvivalTrial(max(rounds, 2), [seed, number, run], DIM, ARMS, ALPHA, DELTA)
+        return list(game.tracks())
     return list(Trial(MODELS[number], max(rounds, 2), [seed, number, run]).tracks())
 
 
@@ -150,12 +158,15 @@ def summary(tracks: Iterable[tuple[str, Track]], rounds: int, repeats: int, seed
 
 def runs_of(repeats: int) -> int:
     """How many runs a study of so many repeats plays."""
-    return repeats * len(MODELS)
+    return repeats * len(NAMES)
 
 
 def setting() -> str:
     """The games of the study in one sentence."""
     games = "; ".join(f"{m.name}: {m.family!r}, B = {m.bound:g}, lambda = nu = {m.penalty:g}" for m in MODELS)
+    games += (
+        f"; {survival_trial.NAME}: {survival_trial.FAMILY!r}, B = {survival_trial.BOUND:g}, where fewer results apply"
+    )
     return (
         f"UCB with the set of FTRL among {ARMS} random unit arms in R^{DIM}, |theta*| = 0.9 B, alpha = {ALPHA:g}, "
         f"delta = {DELTA:g} ({games})."

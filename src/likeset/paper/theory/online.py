@@ -10,13 +10,14 @@ Mixture, one prior     nu B^2/2 + Gamma_t, beyond the paper: ``mixture_regret_bo
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from likeset._solver.newton import newton_ball
 from likeset._typing import Array
-from likeset.arguments import error_level, flag, one_row, positive, positive_integer, real_number
+from likeset.arguments import choice, error_level, flag, one_row, positive, positive_integer, real_number
+from likeset.curves import curve_derivatives
 from likeset.errors import InvalidArgumentError
 from likeset.evidence.ledger import Ledger
 from likeset.families.base import Family, checked_family, largest_predictor
@@ -27,9 +28,12 @@ from likeset.paper.theory.geometry import (
     Curvature,
     canonical,
     covariate_rows,
+    curve_family,
     log_partition,
     not_negative,
+    solvable,
     stream_observations,
+    stream_weights,
 )
 
 _RATES = np.geomspace(1e-4, 10.0, 26)  # eta in the noise bound of families without global smoothness
@@ -67,7 +71,7 @@ def ftrl_estimates(family: Family, x: Any, y: Any, *, penalty: float, bound: flo
            [0.45  ],
            [0.6667]])
     """
-    checked, _ = canonical(family)
+    checked = curve_family(family)
     covariates = covariate_rows(x)
     a, s, _ = checked.statistics(stream_observations(checked, y, len(covariates)))
     estimates = np.zeros((len(covariates) + 1, covariates.shape[1]))
@@ -99,31 +103,51 @@ def noise_potential(family: Family, x: Any, y: Any, theta: Any, *, penalty: floa
     return np.cumsum((statistic - log_partition(family, z)[1]) ** 2 * after)
 
 
-def noise_bound(family: Family, x: Any, *, penalty: float, bound: float, delta: float) -> Array:
-    r"""What :func:`noise_potential` stays below at all times with probability 1 - delta.
+def noise_bound(
+    family: Family,
+    x: Any,
+    weights: Any = None,
+    *,
+    penalty: float,
+    bound: float,
+    delta: float,
+    smoothness: Literal["auto", "local"] = "auto",
+) -> Array:
+    r"""What :func:`noise_potential`, its terms times w_s, stays below at all times with probability 1 - delta.
 
-    If A is smooth everywhere (Gaussian, Bernoulli, Binomial): (L/mu)(gamma_t + 2 log(1/delta)), Lemma 10. The lemma as
-    printed loses the factor 1/2 in the exponent of Lemma 9, hence the 2, and has its event the wrong way round.
+    If A is smooth everywhere (Gaussian, Bernoulli, Binomial), with v_s = x_s'V_s^-1 x_s:
 
-    Otherwise (Poisson, whose squared noise has no exponential moment): with v_s = x_s'V_s^-1 x_s, the tail bounds
-    |T(y_s) - A'(z_s)| <= a_s of :func:`tail_bounds` at level delta/2, and b_s = a_s^2 v_s,
+        (L/mu)( - sum_s log(1 - w_s mu v_s) + 2 log(1/delta) ),
+
+    for w = 1 Lemma 10's (L/mu)(gamma_t + 2 log(1/delta)), and never above it with gamma_t's increments times w_s. As
+    printed, the lemma loses the factor 1/2 in Lemma 9's exponent, hence the 2, and has its event the wrong way round.
+
+    Otherwise (Poisson, whose squared noise has no exponential moment), or for any family with ``smoothness="local"``:
+    with the tail bounds |T(y_s) - A'(z_s)| <= a_s of :func:`tail_bounds` at level delta/2, and b_s = w_s a_s^2 v_s,
 
         min over eta of  ( log(2k/delta) + sum_s (L/a_s^2)(e^(eta b_s) - 1) ) / eta,     k values eta in a fixed grid:
 
-    below a_s the summand lies in [0, b_s] with mean at most L v_s, so e^(eta summand) has mean at most
-    exp((L/a_s^2)(e^(eta b_s) - 1)), and Ville's inequality does the rest. This is Theorem 7 with constants, sharpened.
+    below a_s the summand lies in [0, b_s] with mean at most L w_s v_s, so e^(eta summand) has mean at most
+    exp((L/a_s^2)(e^(eta b_s) - 1)), and Ville's inequality does the rest. This is Theorem 7 with constants, sharpened;
+    L is then the largest curvature on |z| <= B only.
 
     >>> import likeset as ls
     >>> noise_bound(ls.Gaussian(1.0), [[1.0], [1.0]], penalty=1.0, bound=1.0, delta=0.1).round(4)
     array([5.2983, 5.7038])
+    >>> noise_bound(ls.Gaussian(1.0), [[1.0], [1.0]], [0.5, 0.5], penalty=1.0, bound=1.0, delta=0.1).round(4)
+    array([4.8929, 5.0752])
     """
     c, delta = Curvature.of(family, bound, x), error_level("delta", delta)
-    if c.smooth_everywhere:
-        return c.L / c.mu * (information_gain(x, c.mu, penalty) + 2 * np.log(1 / delta))
-    _, after = squared_lengths(x, c.mu, penalty)
+    choice("smoothness", smoothness, ("auto", "local"))
+    before, after = squared_lengths(x, c.mu, penalty)
+    w = stream_weights(weights, len(after))
+    if c.smooth_everywhere and smoothness == "auto":
+        # 1 - w mu v_s = (1 + (1 - w) mu u) / (1 + mu u) for u = x_s'V_{s-1}^-1 x_s: nothing cancels.
+        grown = np.cumsum(np.log1p(c.mu * before) - np.log1p((1.0 - w) * c.mu * before))
+        return c.L / c.mu * (grown + 2 * np.log(1 / delta))
     squares = tail_bounds(family, len(after), reach=c.reach, delta=delta / 2) ** 2
     with np.errstate(over="ignore"):  # a tilt that is too large gives an infinite, harmless bound
-        grown = np.cumsum(c.L / squares[:, None] * np.expm1(_RATES * (squares * after)[:, None]), axis=0)
+        grown = np.cumsum(c.L / squares[:, None] * np.expm1(_RATES * (w * squares * after)[:, None]), axis=0)
     return np.min((np.log(2 * len(_RATES) / delta) + grown) / _RATES, axis=1)
 
 
@@ -160,7 +184,14 @@ def tail_bounds(family: Family, rounds: int, *, reach: float, delta: float) -> A
 
 
 def ftrl_regret_bound(
-    family: Family, x: Any, *, penalty: float, bound: float, delta: float, weighted: bool = False
+    family: Family,
+    x: Any,
+    *,
+    penalty: float,
+    bound: float,
+    delta: float,
+    weighted: bool = False,
+    smoothness: Literal["auto", "local"] = "auto",
 ) -> Array:
     r"""Theorem 4: with probability 1 - delta, at all times, FTRL(penalty=lambda) on |theta| <= B has
 
@@ -170,8 +201,9 @@ def ftrl_regret_bound(
     is the paper's  lambda B^2 + (L/mu)(gamma_t + 2 log(1/delta)) + (4 L^2 B^2/mu) gamma_t  with 4 where 2 is printed:
     two points of the ball are up to 2B apart. For Poisson it is Theorem 7 with constants.
 
-    weighted  for weights other than 1 the probability is split between the noise and Lemma 11, which adds
-              log(2/delta); the paper charges delta twice.
+    weighted    for weights other than 1 the probability is split between the noise and Lemma 11, which adds
+                log(2/delta); the paper charges delta twice
+    smoothness  "local": Theorem 7, which asks for curvature between mu and L on |z| <= B only, for any family
 
     >>> import likeset as ls
     >>> ftrl_regret_bound(ls.Gaussian(0.5), [[1.0]] * 3, penalty=4.0, bound=1.0, delta=0.1).round(1)
@@ -179,7 +211,7 @@ def ftrl_regret_bound(
     """
     c = Curvature.of(family, bound, x)
     level = error_level("delta", delta) / (2 if flag("weighted", weighted) else 1)
-    noise = noise_bound(family, x, penalty=penalty, bound=bound, delta=level)
+    noise = noise_bound(family, x, penalty=penalty, bound=bound, delta=level, smoothness=smoothness)
     spread = (c.highest_mean - c.lowest_mean) ** 2 / c.mu * information_gain(x, c.mu, penalty)
     return (
         positive("penalty", penalty) * positive("bound", bound) ** 2
@@ -187,6 +219,35 @@ def ftrl_regret_bound(
         + spread
         + (np.log(1 / level) if weighted else 0.0)
     )
+
+
+def ftrl_regret_bound_from_data(family: Family, x: Any, y: Any, *, penalty: float, bound: float) -> Array:
+    r"""The first half of Theorem 4's proof, which needs no probability: for certain, with w = 1,
+
+        R_t <= lambda B^2 + (1/2) sum_{s<=t} g_s^2 x_s'V_s^-1 x_s,     V_s = sum_{j<=s} m_j x_j x_j' + 2 lambda I,
+
+    where m_s <= f_s'' and |f_s'| <= g_s on |z| <= B |x_s|, for f_s(z) = -log p(y_s|z) of the y_s seen. It holds for
+    every family whose loss is a A(z) - s z with a, s from y: also for survival times, where a = t^p has no positive
+    lower bound, so that there is no mu, and no Theorem 3 or 4.
+
+    >>> import likeset as ls
+    >>> ftrl_regret_bound_from_data(ls.Weibull(2.0), [[1.0], [1.0]], [0.8, 1.1], penalty=1.0, bound=1.0).round(3)
+    array([1.131, 2.108])
+    """
+    checked, covariates = curve_family(family), covariate_rows(x)
+    a, s, _ = checked.statistics(stream_observations(checked, y, len(covariates)))
+    B, lam = positive("bound", bound), positive("penalty", penalty)
+    reach = B * np.linalg.norm(covariates, axis=1)
+    ends = np.stack([-reach, reach])
+    first, second = curve_derivatives(checked.curve, ends)  # A'' is least, and |f'| largest, at an end
+    steepest = np.max(np.abs(a * first - s), axis=0)
+    flattest = a * np.min(second, axis=0)
+    V = 2 * lam * np.eye(covariates.shape[1])
+    lengths = np.empty(len(covariates))
+    for i, row in enumerate(covariates):
+        V += flattest[i] * np.outer(row, row)
+        lengths[i] = row @ np.linalg.solve(solvable(V, "x", x), row)
+    return lam * B**2 + 0.5 * np.cumsum(steepest**2 * lengths)
 
 
 def ftrl_regret_bound_as_printed(family: Family, x: Any, *, penalty: float, bound: float, delta: float) -> Array:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likeset._typing import Array
 from likeset.bandits import UCB, environments, simulate
@@ -19,6 +19,8 @@ from likeset.families import Gaussian, Poisson
 from likeset.families.curve_family import CurveFamily
 from likeset.paper.theory import ball, bandit, bias, gain, online, reduction, vaw
 from likeset.paper.theory.geometry import Curvature, LogPartition, penalised_estimate
+from likeset.paper.theory.track import Track
+from likeset.paper.theory.weighted_game import weighted_tracks
 from likeset.predictors import FTRL, VAW, Mixture
 from likeset.predictors.base import Predictor
 from likeset.sequence import ConfidenceSequence
@@ -50,32 +52,6 @@ MODELS = (
 )
 
 
-@dataclass(frozen=True)
-class Track:
-    """A realised quantity and one bound on it along one run.
-
-    panel     what is bounded: "online regret", "set size", "bandit regret", "bias", "noise", ...
-    name      who: the predictor or policy
-    result    which result of the paper
-    status    "proved"; "printed" (the display, where no proof covers it); "assumed" (an assumption is not checked)
-    promise   probability with which it holds at all times at once
-    """
-
-    panel: str
-    name: str
-    result: str
-    status: str
-    promise: float
-    t: NDArray[np.int64]
-    realised: Array
-    bound: Array
-
-    @property
-    def held(self) -> bool:
-        """Whether the realised quantity never exceeded the bound."""
-        return bool((self.realised <= self.bound * (1 + 1e-9) + 1e-9).all())
-
-
 class Trial:
     """One run of one model, and its tracks."""
 
@@ -89,7 +65,7 @@ class Trial:
         self.rng = lottery
         self.marks = np.unique(np.geomspace(2, rounds, CHECKPOINTS).astype(int))
 
-        policy = self._policy(self._sequence(FTRL(model.penalty)))
+        policy = self.policy(self.sequence(FTRL(model.penalty)))
         trace = simulate(policy, self.environment, rounds, lottery, coverage=False, on_empty="explore")
         self.x, self.y, self.bandit_regret = trace.x, trace.y, trace.cumulative_regret
         self.t = np.arange(1, rounds + 1)
@@ -103,6 +79,7 @@ class Trial:
         yield from self._online()
         yield from self._size()
         yield from self._bandit()
+        yield from weighted_tracks(self, ALPHA, DELTA)
         yield from self._ingredients()
 
     # -- panels ------------------------------------------------------------------------------------------------------
@@ -114,6 +91,13 @@ class Trial:
         plain = online.ftrl_regret_bound(m.family, self.x, weighted=False, **common)
         printed = online.ftrl_regret_bound_as_printed(m.family, self.x, **common)
         yield Track(panel, "FTRL", theorem, "proved", 1 - DELTA, self.t, self.regret, plain)
+        if self.curvature.smooth_everywhere:
+            local = online.ftrl_regret_bound(m.family, self.x, smoothness="local", **common)
+            yield Track(panel, "FTRL", "Theorem 7", "proved", 1 - DELTA, self.t, self.regret, local)
+        from_data = online.ftrl_regret_bound_from_data(
+            m.family, self.x, self.y, penalty=m.penalty, bound=m.bound
+        )  # fmt: skip
+        yield Track(panel, "FTRL", "curvature of the data (ours)", "proved", 1.0, self.t, self.regret, from_data)
         yield Track(panel, "FTRL", "Theorem 4 as printed", "printed", 1 - DELTA, self.t, self.regret, printed)
 
         weighting = BiasWeighting("bound", m.penalty)
@@ -133,6 +117,10 @@ class Trial:
         who = "VAW, weighted"
         yield Track(panel, who, "Theorem 5", "assumed", 1 - DELTA, self.t, realised, five.values)
         yield Track(
+            panel, who, "Theorem 5, weights in all terms (ours)", "assumed", 1 - DELTA, self.t, realised,
+            five.weight_dependent,
+        )  # fmt: skip
+        yield Track(
             panel, who, "Theorem 5, excess realised", "proved", 1 - DELTA, self.t, realised, five.assumption_free
         )
         yield Track(panel, who, "Theorem 5 as printed", "printed", 1 - DELTA, self.t, realised, printed)
@@ -145,7 +133,7 @@ class Trial:
         yield Track(panel, "Mixture", "exact Bayes (ours)", status, 1.0, self.marks, realised, bound)
 
     def _size(self) -> Iterator[Track]:
-        growing = self._sequence(FTRL(self.model.penalty))
+        growing = self.sequence(FTRL(self.model.penalty))
         realised, seen = [], 0
         for t in self.marks:
             growing.update(self.x[seen:t], self.y[seen:t])
@@ -197,7 +185,7 @@ class Trial:
         m = self.model
         rival = AbbasiYadkori(self.environment.space, DELTA, sigma, penalty=m.penalty)
         trace = simulate(
-            self._policy(rival), self.environment, self.rounds, self.rng, coverage=False, on_empty="explore"
+            self.policy(rival), self.environment, self.rounds, self.rng, coverage=False, on_empty="explore"
         )
         bound = bandit.abbasi_yadkori_regret_bound(
             self.t, DIM, sigma=sigma, bound=m.bound, delta=DELTA, penalty=m.penalty * sigma**2
@@ -246,7 +234,7 @@ class Trial:
     # -- helpers -----------------------------------------------------------------------------------------------------
 
     @property
-    def _settings(self) -> dict[str, float]:
+    def _settings(self) -> dict[str, Any]:
         return {"penalty": self.model.penalty, "bound": self.model.bound, "delta": DELTA}
 
     def _radius(self, regret: Array) -> Array:
@@ -263,14 +251,16 @@ class Trial:
         )
         return found.value + 3 * found.standard_error  # sampled: on the safe side
 
-    def _sequence(self, predictor: Predictor, weighting: Weighting | None = None) -> ConfidenceSequence:
+    def sequence(self, predictor: Predictor, weighting: Weighting | None = None) -> ConfidenceSequence:
+        """An empty sequence of the model: the joint set, as in the theorems."""
         return ConfidenceSequence(self.model.family, self.environment.space, ALPHA, predictor, weighting, windows=None)
 
     def _fed(self, predictor: Predictor, weighting: Weighting | None = None) -> ConfidenceSequence:
-        sequence = self._sequence(predictor, weighting)
+        sequence = self.sequence(predictor, weighting)
         sequence.update(self.x, self.y)
         return sequence
 
-    def _policy(self, sequence: object) -> UCB:
+    def policy(self, sequence: object) -> UCB:
+        """Optimism with this sequence among the arms of the game."""
         # Ties at random: before the first observation every arm looks alike.
         return UCB(sequence, self.environment.arms, reward=self.environment.reward, rng=self.rng)

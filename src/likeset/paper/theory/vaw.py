@@ -21,12 +21,14 @@ class VAWBound:
     """Theorem 5 along a stream, one entry per t.
 
     values               the bound, which holds where the theorem's assumption does
+    weight_dependent     the same with the weights in the noise's term, too: never larger
     assumption_free      the same with the realised excess in place of what is assumed about it: always holds
     excess               sum_s (1 - w_s)( f_s(theta*) - f_s(theta_bar_{s+1}) ), what the weights may cost
     allowance            (L/mu) gamma_t, what the theorem assumes the excess stays below
     """
 
     values: Array
+    weight_dependent: Array
     assumption_free: Array
     excess: Array
     allowance: Array
@@ -77,6 +79,10 @@ def vaw_regret_bound(
     C = L B, N_t = (L/mu)(gamma_t + 2 log(1/delta)), and with w_s = (1/L)/(1/L + bias_s^2) this is the printed display.
     The paper uses |A'(z)| <= L B, which needs A'(0) = 0: not so for Poisson (1) and Bernoulli (1/2). Any weights do.
 
+    The proof drops the weights of the noise, w_s <= 1. Kept, they turn N_t into ``noise_bound(family, x, weights)``:
+    every term that grows carries its weights: ``weight_dependent``. With w_s from an upper bound of the bias
+    (``BiasWeighting("bound")``) it is explicit, which the paper leaves open.
+
     The stream's y and the truth are needed only to check the assumption.
 
     >>> import likeset as ls
@@ -89,13 +95,15 @@ def vaw_regret_bound(
     w = stream_weights(weights, len(covariates))
     gamma = information_gain(covariates, c.mu, penalty)
     steepest = max(abs(c.lowest_mean), abs(c.highest_mean))
-    known = positive("penalty", penalty) * positive("bound", bound) ** 2 + noise_bound(
-        family, covariates, penalty=penalty, bound=bound, delta=delta
+    settings: dict[str, Any] = {"penalty": penalty, "bound": bound, "delta": delta}
+    bias = positive("penalty", penalty) * positive("bound", bound) ** 2 + steepest**2 / c.mu * np.cumsum(
+        w * np.diff(gamma, prepend=0.0)
     )
-    known = known + steepest**2 / c.mu * np.cumsum(w * np.diff(gamma, prepend=0.0))
+    weighted = bias + noise_bound(family, covariates, w, **settings)
+    known = bias + noise_bound(family, covariates, **settings)
     excess = vaw_excess(family, covariates, y, theta, w, penalty=penalty, bound=bound)
     allowance = c.L / c.mu * gamma
-    return VAWBound(known + allowance, known + excess, excess, allowance)
+    return VAWBound(known + allowance, weighted + allowance, known + excess, excess, allowance)
 
 
 def vaw_regret_bound_as_printed(

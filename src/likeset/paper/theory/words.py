@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from likeset.paper.theory.looseness import Line, Looseness, Row, setting
+from likeset.paper.theory.survival_trial import NAME as SURVIVAL
 from likeset.paper.theory.trial import MODELS
 
 
@@ -26,8 +27,10 @@ def describe(found: Looseness) -> str:
         f"Setting: {setting()} {found.repeats} runs of {found.rounds} rounds; bound over realised value at the last "
         "round, median over runs.",
         f"Online regret: the bound on FTRL (Theorem 4; for Poisson Theorem 7 with constants) is "
-        f"{both('Theorem 4', 'Theorem 7')} the realised R_t, that on VAW with bias weights (Theorem 5) "
-        f"{both('Theorem 5')}; the exact Bayes mixture, which has neither L/mu nor B^2 gamma_t in its bound, "
+        f"{both('Theorem 4', 'Theorem 7')} the realised R_t, one from the curvature of the data that were seen "
+        f"{both('curvature of the data')}, that on VAW with bias weights (Theorem 5) {both('Theorem 5')}, with the "
+        f"weights kept in all its terms {both('Theorem 5, weights')}; the exact Bayes mixture, which has neither L/mu "
+        f"nor B^2 gamma_t in its bound, "
         f"{both('exact Bayes')}.",
         "The assumption of Theorem 5 held at all rounds in "
         + " and ".join(f"{row.held} of {row.runs} runs ({row.model})" for row in assumption)
@@ -38,6 +41,10 @@ def describe(found: Looseness) -> str:
         f"with the realised R_t in it {_times(ours)}; AY 2011's own bound is {_times(rival)} its policy's regret "
         f"({rival.realised:.3g} against {six.realised:.3g} here). For Poisson the same argument gives "
         f"{_times(found.row(poisson, 'Theorem 6'))} and {_below(found, poisson, 'Theorem 6')}.",
+        f"Played with the weighted set, Theorem 6 times sup 1/w is {both('Theorem 6 times')}, and "
+        f"{both('the same without')} without that factor.",
+        f"Survival times have no least curvature, so of these results only Lemma 11 and Theorem 2 hold for them; the "
+        f"bound from the curvature of the data is {_times(found.row(SURVIVAL, 'curvature of the data'))} their R_t.",
         f"Bias: Theorem 2 is {both('Theorem 2')} the true squared bias, the exact Gaussian worst case "
         f"{_times(found.row(gaussian, 'exact worst'))}.",
         f"Of {len(proved)} bounds with a proof, {len(kept)} held at all rounds at least as often as promised"

@@ -1,0 +1,243 @@
+r"""An unknown scale of the noise: what is left of a ratio when the scale is projected out.
+
+Noise with a scale has a negative log-likelihood  s F(theta) - M log s  in s = scale^-k (Gaussian: F half the residual
+sum of squares, k = 2, M = n/2; Laplace: F the sum of absolute residuals, k = 1, M = n), so that the evidence against
+(theta, s) is
+
+    log R(theta, s) = s F(theta) + G(s),        G(s) = (what the numerator has earned) - M log s.
+
+The numerator may depend on the s that is tested: for every s its own predictable, normalised density, so that R is a
+martingale at the truth. All that is needed here is that *G is convex in s*:
+
+* :class:`PlainGain`      a numerator that does not depend on s:  G(s) = log Q - M log s
+* :class:`MarginalGain`   marginal likelihoods under priors centred at the s that is tested (Gaussian noise):
+                          G(s) = log sum_j exp( c_j - N_j log(a_j + B_j s) ), a log-sum-exp of convex functions
+
+Then  min_s log R  is an increasing function of F alone, the projected set is { F(theta) <= F* }, and with t = log s
+
+    F* = max_s (L - G(s)) / s  = -G'(s0)  where  G(s0) - s0 G'(s0) = L:
+
+for every other s the tangent at s0 says  s F + G(s) >= G(s0) - s0 G'(s0) + s (F + G'(s0)), above L if F > -G'(s0).
+G - s G' falls as s grows, so that an s0 a little too small gives an F* a little too large: outward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Protocol
+
+import numpy as np
+
+from likeset._solver.evaluate import log_sum_exp
+from likeset._solver.problem import Terms
+from likeset._typing import EPS, Array
+from likeset.arguments import positive
+from likeset.errors import InvalidArgumentError
+
+FURTHEST = 650.0  # |log s| beyond which no data can tell: e^650 is about the largest number there is
+_STEPS = 100
+_CLOSE = 8 * EPS
+
+
+class Gain(Protocol):
+    """G as a function of t = log s, any number of t at once."""
+
+    def derivatives(self, t: Array) -> tuple[Array, Array, Array]:
+        """G, dG/dt and d^2G/dt^2."""
+        ...
+
+    def size(self, t: float) -> float:
+        """What the rounding error of G is proportional to."""
+        ...
+
+    @property
+    def start(self) -> float:
+        """A t near which the data lie."""
+        ...
+
+
+@dataclass(frozen=True)
+class PlainGain:
+    """G = log_q - count t."""
+
+    log_q: float
+    count: float
+
+    def derivatives(self, t: Array) -> tuple[Array, Array, Array]:
+        """A straight line in t."""
+        t = np.asarray(t)
+        return self.log_q - self.count * t, np.full_like(t, -self.count), np.zeros_like(t)
+
+    def size(self, t: float) -> float:
+        """Sizes of both parts."""
+        return abs(self.log_q) + abs(self.count * t)
+
+    start = 0.0  # Newton's method on straight lines needs no better one
+
+
+@dataclass(frozen=True)
+class MarginalGain:
+    """G = log sum_j exp( constants_j - powers_j log(offsets_j + slopes_j e^t) ); offsets > 0, slopes >= 0."""
+
+    constants: Array
+    powers: Array
+    offsets: Array
+    slopes: Array
+
+    def derivatives(self, t: Array) -> tuple[Array, Array, Array]:
+        """With v_j the shares of the summands and p_j = slopes_j s / (offsets_j + slopes_j s)."""
+        odds = self._odds(t)
+        parts = self.constants - self.powers * (np.log(self.offsets) + np.logaddexp(0.0, odds))
+        total = log_sum_exp(parts)
+        shares = np.exp(parts - total[..., None])
+        with np.errstate(over="ignore"):
+            p = 1.0 / (1.0 + np.exp(-odds))
+        first = -self.powers * p
+        mean = (shares * first).sum(axis=-1)
+        bend = (shares * (first * (1.0 - p) + (first - mean[..., None]) ** 2)).sum(axis=-1)
+        return total, mean, bend
+
+    def size(self, t: float) -> float:
+        """The largest summand, part by part."""
+        logs = np.log(self.offsets) + np.logaddexp(0.0, self._odds(np.asarray(t)))
+        return float((np.abs(self.constants) + self.powers * (1.0 + np.abs(logs))).max())
+
+    @property
+    def start(self) -> float:
+        """log(N/B) of the summand that fits best."""
+        with np.errstate(divide="ignore"):
+            at = np.log(self.powers / self.slopes)
+        return float(at[np.argmax(self.constants - self.powers * np.log(self.slopes))]) if at.max() < inf else 0.0
+
+    def _odds(self, t: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray(t)[..., None] + np.log(self.slopes / self.offsets)
+
+
+@dataclass(frozen=True)
+class ScaleTerms:
+    """-log p of every group at scale s:  s [unit_g(z) + rest_g] - counts_g log s + constants_g.
+
+    ``unit`` has the terms for s = 1, less ``rest``, the part that is free of z; ``power`` is k in s = scale^-k, and
+    the scale lies in [lo, hi].
+    """
+
+    unit: Terms
+    rest: Array
+    counts: Array
+    constants: Array
+    power: int
+    lo: float
+    hi: float
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the largest log s."""
+        with np.errstate(divide="ignore"):
+            low, high = -self.power * np.log(np.array([self.hi, self.lo]))
+        return max(float(low), -FURTHEST), min(float(high), FURTHEST)
+
+    def checked(self, name: str, scale: Any) -> float:
+        """A scale in the range, or a typed error."""
+        number = positive(name, scale)
+        if not self.lo <= number <= self.hi:
+            raise InvalidArgumentError(name, scale, f"is outside [{self.lo:g}, {self.hi:g}]", "pass a possible value")
+        return number
+
+    def log_s(self, scale: float) -> float:
+        """t of a scale."""
+        return -self.power * float(np.log(scale))
+
+    def scale(self, t: float) -> float:
+        """The scale of t; 0 and infinity where nothing is known of it."""
+        if abs(t) >= FURTHEST:
+            return 0.0 if t > 0 else inf
+        return float(np.exp(-t / self.power))
+
+
+def projected(gain: Gain, F: Array, span: tuple[float, float]) -> tuple[Array, Array]:
+    """min over s of s F + G(s), and the t = log s where it is: the root of log(-dG/dt) - t - log F."""
+    F = np.asarray(F, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        log_F = np.log(np.maximum(F, 0.0))
+
+    def falls(t: Array) -> tuple[Array, Array]:
+        _, first, second = gain.derivatives(t)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(-first) - t - log_F, second / first - 1.0
+
+    t = _root(falls, np.full(F.shape, min(max(gain.start, span[0]), span[1])), span)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(F > 0.0, F * np.exp(t), 0.0) + gain.derivatives(t)[0], t
+
+
+def largest(gain: Gain, level: float, span: tuple[float, float]) -> tuple[float, float]:
+    """F*, outward, and the t = log s where it is attained; negative where no s is plausible with any F >= 0."""
+    level += 16 * EPS * (abs(level) + 1.0)
+
+    def falls(t: Array) -> tuple[Array, Array]:
+        value, first, second = gain.derivatives(t)
+        return value - first - level, first - second
+
+    t = float(_root(falls, np.array([min(max(gain.start, span[0]), span[1])]), span)[0])
+    if span[0] < t < span[1]:
+        # A step down that makes up for the rounding of G: dP/dt is -s^2 G'', the price a little of F*.
+        rounding = 16 * EPS * gain.size(t)
+        slope = float(falls(np.array([t]))[1][0])
+        t = max(t + rounding / slope if slope < 0.0 else span[0], t - 1.0, span[0])
+    value, first, _ = (float(part[0]) for part in gain.derivatives(np.array([t])))
+    slack = 16 * EPS * gain.size(t)
+    with np.errstate(over="ignore"):
+        ends = (level - value + slack) * float(np.exp(np.float64(-t)))
+        inner = -first * float(np.exp(np.float64(-t))) * (1 + 16 * EPS)
+    found = ends if t in span else max(ends, inner)
+    return (found if found < 1e250 else inf), t
+
+
+def plausible(gain: Gain, least: float, level: float, span: tuple[float, float]) -> tuple[float, float] | None:
+    """All t = log s with  s least + G(s) <= level, an interval since the left side is convex in s; None if there is
+    none. ``least`` is a lower bound of F."""
+    value, best = projected(gain, np.array([least]), span)
+    if not float(value[0]) <= level + 64 * EPS * gain.size(float(best[0])):
+        return None
+
+    def excess(t: float) -> float:
+        with np.errstate(over="ignore"):
+            of_data = max(least, 0.0) * float(np.exp(t)) if least > 0.0 else 0.0
+        return of_data + float(gain.derivatives(np.array([t]))[0][0]) - level
+
+    ends = []
+    for end in span:
+        inside, outside = float(best[0]), end
+        if excess(outside) <= 0.0:
+            ends.append(outside)
+            continue
+        while abs(outside - inside) > 1e-12 * (1.0 + abs(inside)):
+            middle = 0.5 * (inside + outside)
+            if not inside < middle < outside and not outside < middle < inside:
+                break
+            inside, outside = (middle, outside) if excess(middle) <= 0.0 else (inside, middle)
+        ends.append(outside)
+    return ends[0], ends[1]
+
+
+def _root(falls: Callable[[Array], tuple[Array, Array]], guess: Array, span: tuple[float, float]) -> Array:
+    """Where falling functions are zero, or the end of the span next to that: Newton's method between brackets."""
+    low, high = np.full(guess.shape, span[0]), np.full(guess.shape, span[1])
+    at_low, at_high = falls(low)[0] <= 0.0, falls(high)[0] >= 0.0
+    t = guess
+    for _ in range(_STEPS):
+        value, slope = falls(t)
+        low, high = np.where(value > 0.0, t, low), np.where(value < 0.0, t, high)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = -value / slope
+            new = t + step
+        inside = (low < new) & (new < high) & (value != 0.0)
+        new = np.where(value == 0.0, t, np.where(inside, new, 0.5 * (low + high)))
+        done = np.abs(new - t) <= _CLOSE * (1.0 + np.abs(t))
+        t = new
+        if (done | at_low | at_high).all():
+            break
+    return np.where(at_low, span[0], np.where(at_high, span[1], t))

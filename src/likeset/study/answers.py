@@ -1,0 +1,185 @@
+"""The table of a study: one plain dict per level or coefficient.
+
+Interval, e-value and verdict come from one set and agree.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from likeset._typing import Array
+from likeset.sets import LikelihoodSet
+from likeset.study import asking
+from likeset.study.definition import Definition
+from likeset.study.questions import Question, questions
+
+NOT_YET = "not yet"
+BETTER, WORSE, EQUIVALENT = "better", "worse", "equivalent"
+POSITIVE, NEGATIVE = "positive", "negative"
+_NEUTRAL = {"difference": 0.0, "ratio": 1.0, "odds": 1.0}
+
+
+def alarm(s: LikelihoodSet) -> dict[str, Any]:
+    """Whether the data refute the model at level alpha, and what to do then."""
+    rings = s.is_empty
+    text = ""
+    if rings:
+        text = (
+            f"No parameter is plausible: at level {s.alpha:g} the data refute the model. Check the family and its "
+            f"scale, "
+            "the order of the rows, and what the outcome depends on; no interval below can be trusted."
+        )
+    return {"rings": rings, "text": text}
+
+
+def rows(definition: Definition, s: LikelihoodSet, counts: Counts) -> list[dict[str, Any]]:
+    """All lines of the table; bounds are None where the set is empty."""
+    asked = questions(definition)
+    lines = [_observed(q, counts) for q in asked]
+    if not s.is_empty:
+        _fill_intervals(definition, s, asked, lines)
+        _fill_comparisons(definition, s, asked, lines)
+    return lines
+
+
+class Counts:
+    """How many rows there are and what their outcomes are on average, by column of the design.
+
+    ``sizes``: trials or exposure of every row, 0 where none was given. Trials are counted as rows; where a row has a
+    size, the average is per trial or per unit of exposure.
+    """
+
+    def __init__(self, distinct: Array, number_of_row: Array, y: Array, sizes: Array, are_trials: bool) -> None:
+        outcome = y if y.ndim == 1 else y[:, 0]
+        index, units = number_of_row.astype(np.intp), np.where(sizes > 0, sizes, 1.0)
+        self._distinct = distinct
+        self._units = np.bincount(index, weights=units, minlength=len(distinct))
+        self._rows = self._units if are_trials else np.bincount(index, minlength=len(distinct))
+        self._sums = np.bincount(index, weights=outcome, minlength=len(distinct))
+
+    def of(self, column: int | None) -> tuple[int, float | None]:
+        """Rows and mean outcome where the column is one; all rows for None."""
+        chosen = np.ones(len(self._distinct), bool) if column is None else self._distinct[:, column] == 1.0
+        n = int(self._rows[chosen].sum())
+        return n, float(self._sums[chosen].sum() / self._units[chosen].sum()) if n else None
+
+
+def _observed(q: Question, counts: Counts) -> dict[str, Any]:
+    n, mean = counts.of(q.column)
+    line: dict[str, Any] = {
+        "factor": q.factor, "level": q.label, "kind": "level" if q.is_level else "coefficient", "n": n,
+        "observed": mean if q.is_level else None,
+    }  # fmt: skip
+    for name in ("estimate", "lower", "upper", "z", "z_lower", "z_upper"):
+        line[name] = None
+    for of in _NEUTRAL:
+        line |= dict.fromkeys((of, f"{of}_lower", f"{of}_upper"))
+    return line | {"e_value": None, "p_value": None, "verdict": "control" if q.is_control else None}
+
+
+def _fill_intervals(
+    definition: Definition, s: LikelihoodSet, asked: list[Question], lines: list[dict[str, Any]]
+) -> None:
+    X = np.array([q.x for q in asked])
+    z_low, z_high = s.interval(X)
+    scale = asking.Scale(definition.family)
+    low, high = scale.mean_ends((z_low, z_high))
+    z = X @ s.centre if s.n_observations else np.full(len(X), np.nan)
+    mean = scale.mean_ends((z, z))[0]
+    for i, (q, line) in enumerate(zip(asked, lines, strict=True)):
+        known = line["n"] > 0
+        line |= {"z": z[i] if known else None, "z_lower": z_low[i], "z_upper": z_high[i]}
+        ends = {"estimate": mean[i], "lower": low[i], "upper": high[i]} if q.is_level else {}
+        line |= ends or {"estimate": z[i], "lower": z_low[i], "upper": z_high[i]}
+        line["estimate"] = line["estimate"] if known else None
+        lines[i] = {name: _plain(value) for name, value in line.items()}
+
+
+def _fill_comparisons(
+    definition: Definition, s: LikelihoodSet, asked: list[Question], lines: list[dict[str, Any]]
+) -> None:
+    scale = asking.Scale(definition.family)
+    tested = [i for i, q in enumerate(asked) if (q.against is not None and not q.is_control) or not q.is_level]
+    if not tested:
+        return
+    directions = np.array([asked[i].direction for i in tested])
+    low, high = s.interval(directions)
+    log_e = asking.log_e_values(s, directions)
+    compared = [i for i in tested if asked[i].is_level]
+    against = np.array([asked[i].against for i in compared])
+    found = asking.contrasts(s, scale, np.array([asked[i].x for i in compared]), against) if compared else {}
+    means = {i: lines[i]["estimate"] for i in compared}
+    control = {asked[i].factor: lines[i]["estimate"] for i, q in enumerate(asked) if q.is_control}
+    for k, i in enumerate(tested):
+        line = lines[i]
+        ends = {of: (float(c.lower[compared.index(i)]), float(c.upper[compared.index(i)])) for of, c in found.items()}
+        ends = ends if asked[i].is_level else {}
+        log_e_value = None if log_e is None else float(log_e[k])
+        limit = -math.log(s.alpha)
+        decided = bool(low[k] > 0 or high[k] < 0) and (log_e_value is None or log_e_value > limit)
+        higher = bool(low[k] > 0) == scale.rises
+        if not decided and log_e_value is not None:  # what rounding has decided in one place only is open everywhere
+            log_e_value = min(log_e_value, limit)
+        ends = {of: _agreeing(pair, _NEUTRAL[of], decided, higher) for of, pair in ends.items()}
+        for of, (a, b) in ends.items():
+            line |= {f"{of}_lower": _plain(a), f"{of}_upper": _plain(b)}
+            line[of] = _contrast(of, means[i], control.get(asked[i].factor))
+        if log_e_value is not None:
+            line["e_value"] = _plain(math.exp(min(log_e_value, 700.0)))
+            line["p_value"] = min(1.0, math.exp(-max(log_e_value, 0.0)))
+        if not asked[i].is_level:
+            line["verdict"] = (POSITIVE if low[k] > 0 else NEGATIVE) if decided else NOT_YET
+            continue
+        better = higher == (definition.goal == "maximise")
+        line["verdict"] = _verdict(decided, better, ends.get("difference"), definition.margin)
+
+
+def _agreeing(ends: tuple[float, float], neutral: float, decided: bool, higher: bool) -> tuple[float, float]:
+    """Ends of a contrast that say what the sign of the difference in z says: the mean is monotone in z.
+
+    Contrasts that are not linear in theta have outer bounds, which may leave open by a little what is decided.
+    """
+    low, high = ends
+    if not decided:
+        return min(low, neutral), max(high, neutral)
+    if higher:
+        return max(low, float(np.nextafter(neutral, np.inf))), high
+    return low, min(high, float(np.nextafter(neutral, -np.inf)))
+
+
+def _verdict(decided: bool, is_better: bool, difference: tuple[float, float] | None, margin: float | None) -> str:
+    if margin is not None and difference is not None and -margin <= difference[0] and difference[1] <= margin:
+        return EQUIVALENT
+    if decided:
+        return BETTER if is_better else WORSE
+    return NOT_YET
+
+
+def _contrast(of: str, mean: float | None, control: float | None) -> float | None:
+    if mean is None or control is None:
+        return None
+    if of == "difference":
+        return mean - control
+    try:
+        return mean / control if of == "ratio" else (mean / (1 - mean)) / (control / (1 - control))
+    except ZeroDivisionError:
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """Numbers as Python's own; NaN is None."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def finite(value: Any) -> Any:
+    """The same without infinite numbers, which JSON does not know: no bound is None."""
+    if isinstance(value, dict):
+        return {key: finite(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

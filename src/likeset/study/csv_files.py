@@ -1,0 +1,162 @@
+"""CSV as it is found: with or without a byte-order mark, commas or semicolons, decimal commas, empty lines.
+
+The header decides what separates cells: the one of comma, semicolon, tab and bar that is found there most often. Where
+that is not the comma, a comma inside a number is a decimal one. Lines are read with a limit, so a file without line
+ends is refused before it fills the memory.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from likeset.errors import InvalidArgumentError, RowError
+from likeset.study.frames import Columns
+
+LONGEST_LINE = 1 << 20  # bytes
+SEPARATORS = ",;\t|"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+class CsvReader:
+    """Rows of a CSV stream, a few at a time.
+
+    ``next_line()`` returns one line with its end, b"" at the end of the input, or None if there is none at the moment
+    (a file that is still growing); see ``lines_of``.
+    """
+
+    def __init__(self, next_line: Callable[[], bytes | None], name: str) -> None:
+        self._next_line, self.name = next_line, name
+        self.header: list[str] | None = None
+        self.rows_read = 0
+        self._line = 0
+        self._ended = False
+        self._separator = ","
+        self._open = b""  # a record whose quotes are still open
+
+    def chunk(self, most: int) -> Columns | None:
+        """Up to ``most`` rows; fewer if no more are there at the moment, and None at the end of the input."""
+        records: list[list[str]] = []
+        lines: list[int] = []
+        while len(records) < most and not self._ended:
+            found = self._record()
+            if found is None:
+                break
+            cells, line = found
+            if self.header is None:
+                self._take_header(cells)
+            else:
+                records.append(self._checked(cells, line))
+                lines.append(line)
+                self.rows_read += 1
+        if self._ended and self.header is None:
+            raise InvalidArgumentError("rows", self.name, "is empty", "pass a CSV file with a header of column names")
+        if not records and self._ended:
+            return None
+        header = self.header or []
+        first = self.rows_read - len(records) + 1
+        columns = dict(zip(header, map(list, zip(*records, strict=True)), strict=True)) if records else {}
+        decimal = "." if self._separator == "," else ","
+        return Columns({h: columns.get(h, []) for h in header}, len(records), lines, True, decimal, first)
+
+    def _record(self) -> tuple[list[str], int] | None:
+        """The next record that is not an empty line, and the line where it began."""
+        while True:
+            line = self._next_line()
+            if line is None:
+                return None
+            if line == b"":
+                self._ended = True
+                if self._open.strip():
+                    raise self._broken("has a quote that is never closed", "close it")
+                return None
+            self._line += 1
+            if len(line) > LONGEST_LINE or len(self._open) > LONGEST_LINE:
+                raise self._broken(f"is longer than {LONGEST_LINE} bytes", "pass a CSV file with one row per line")
+            whole = self._open + line
+            if whole.count(b'"') % 2:
+                self._open = whole
+                continue
+            began = self._line - self._open.count(b"\n")
+            self._open = b""
+            text = self._decoded(whole)
+            if self.header is None and self._line == 1 and text.lower().startswith("sep=") and len(text.strip()) == 5:
+                continue  # what spreadsheets write to say what separates cells; the header says it, too
+            if text.strip():
+                if self.header is None:
+                    self._separator = max(SEPARATORS, key=text.count)
+                try:
+                    return next(csv.reader([text], delimiter=self._separator)), began
+                except csv.Error as error:
+                    raise self._broken(f"is no line of CSV ({error})", "mend the line") from None
+
+    def _decoded(self, line: bytes) -> str:
+        try:
+            return line.decode("utf-8-sig" if self._line == 1 else "utf-8").rstrip("\r\n").replace("\0", "\ufffd")
+        except UnicodeDecodeError:
+            raise self._broken("is not UTF-8 text", "save the file as UTF-8") from None
+
+    def _take_header(self, cells: list[str]) -> None:
+        names = [cell.strip() or f"column {i + 1}" for i, cell in enumerate(cells)]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise self._broken(f"names the column {twice!r} twice", "give each column a name of its own")
+        self.header = names
+
+    def _checked(self, cells: list[str], line: int) -> list[str]:
+        assert self.header is not None
+        if len(cells) != len(self.header):
+            raise RowError(
+                self.name, self.rows_read + 1, None, f"has {len(cells)} cells under {len(self.header)} column names",
+                "mend the line: a cell that holds the separator needs quotes", line,
+            )  # fmt: skip
+        return [cell.strip() for cell in cells]
+
+    def _broken(self, problem: str, remedy: str) -> InvalidArgumentError:
+        return InvalidArgumentError("rows", f"{self.name}, line {self._line}", problem, remedy)
+
+
+def lines_of(stream: BinaryIO) -> Callable[[], bytes]:
+    """A source of lines that never takes more memory than the longest one allowed."""
+    head = stream.peek(2)[:2] if isinstance(stream, io.BufferedReader) else b""
+    if head in _UTF16:  # as spreadsheets save "Unicode text"
+        text = io.TextIOWrapper(stream, encoding="utf-16", newline="")
+        return lambda: text.readline(LONGEST_LINE + 1).encode()
+    return lambda: stream.readline(LONGEST_LINE + 1)
+
+
+def read_csv(path: Path) -> Columns:
+    """A whole CSV file."""
+    parts: list[Columns] = []
+    with opened(path) as stream:
+        reader = CsvReader(lines_of(stream), str(path))
+        parts += iter(lambda: reader.chunk(100_000), None)
+    return joined(parts, reader)
+
+
+def joined(parts: list[Columns], reader: CsvReader) -> Columns:
+    """Chunks of one reader as one frame."""
+    header = reader.header or []
+    cells: dict[str, Any] = {h: [cell for part in parts for cell in part[h]] for h in header}
+    lines = [line for part in parts for line in part.lines or ()]
+    return Columns(cells, len(lines), lines, True, parts[0].decimal if parts else ".")
+
+
+def chunks_of(path: Path, most: int) -> Iterator[Columns]:
+    """The rows of a file, at most so many at a time."""
+    with opened(path) as stream:
+        reader = CsvReader(lines_of(stream), str(path))
+        yield from iter(lambda: reader.chunk(most), None)
+
+
+def opened(path: Path) -> BinaryIO:
+    """A file opened for reading, or a typed error."""
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise InvalidArgumentError(
+            "rows", str(path), f"cannot be read ({error.strerror or error})", "pass the path of a CSV or Parquet file"
+        ) from error

@@ -1,0 +1,453 @@
+r"""The file of a store: studies in one SQLite database.
+
+    studies    name, definition and engine (JSON), created; batches, rows and head: how far it got, the last hash
+    batches    number, first, count, told, raw, scored, hash: rows as they were told, and x, y, w, log q, class
+    keys       key, row, digest: which rows have been told, for studies with a key column
+    states     rows, contents, crc: what follows from so many rows; a cache
+
+One transaction per ``tell``, synchronised before it returns (write-ahead log, ``synchronous = FULL``). Each hash covers
+the one before it, the first the definition: a row that was altered, added or removed behind the library's back does
+not fit, and is refused. A writer holds SQLite's lock from the moment it reads what others have told until its own rows
+are on disk, so there may be any number of writers and readers, in threads and processes.
+
+Nothing here knows about likelihoods or frames: :mod:`~likeset.study.study` puts a study together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from likeset.arguments import file_path, flag
+from likeset.errors import FileFormatError, InvalidArgumentError, StoreError, StudyMismatchError
+from likeset.persistence.atomic_file import _synchronise_folder
+from likeset.study.definition import differences, study_name
+
+APPLICATION = 0x6C6B7364  # "lksd": SQLite's application_id
+VERSION = 1
+PATIENCE = 60.0  # seconds that a writer waits for others
+_TABLES = (
+    "CREATE TABLE studies (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, definition TEXT NOT NULL, "
+    "engine TEXT NOT NULL, created TEXT NOT NULL, batches INTEGER NOT NULL, rows INTEGER NOT NULL, "
+    "head BLOB NOT NULL) STRICT",
+    "CREATE TABLE batches (study INTEGER NOT NULL, number INTEGER NOT NULL, first INTEGER NOT NULL, "
+    "count INTEGER NOT NULL, told TEXT NOT NULL, raw BLOB NOT NULL, scored BLOB NOT NULL, hash BLOB NOT NULL, "
+    "PRIMARY KEY (study, number)) STRICT",
+    "CREATE TABLE keys (study INTEGER NOT NULL, key TEXT NOT NULL, row INTEGER NOT NULL, digest BLOB NOT NULL, "
+    "PRIMARY KEY (study, key)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE states (study INTEGER PRIMARY KEY, rows INTEGER NOT NULL, contents BLOB NOT NULL, "
+    "crc INTEGER NOT NULL) STRICT",
+)
+_BATCH = "SELECT number, first, count, told, raw, scored, hash FROM batches WHERE study = ? AND "
+
+
+@dataclass(frozen=True)
+class Head:
+    """How far a study has got: batches, rows, and the hash of the last batch."""
+
+    batches: int
+    rows: int
+    hash: bytes
+
+
+@dataclass(frozen=True)
+class StoredStudy:
+    """What the store says about one study."""
+
+    id: int
+    name: str
+    definition: dict[str, Any]
+    engine: dict[str, Any]
+    created: str
+    head: Head
+
+
+@dataclass(frozen=True)
+class StoredBatch:
+    """Rows told together: ``raw`` as the user told them, ``scored`` as the engine took them (packed)."""
+
+    number: int
+    first: int
+    count: int
+    told: str
+    raw: bytes
+    scored: bytes
+    hash: bytes
+
+
+class Database:
+    """The file of a store, or the same in memory; connections of this process and thread to it."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, read_only: bool = False) -> None:
+        self.path: Path | None = None
+        if path is not None:
+            target = file_path("store", path)
+            try:
+                if target.is_dir():
+                    raise InvalidArgumentError("store", str(path), "is a folder", "pass the path of a file")
+                self.path = Path(os.path.realpath(target))
+            except (OSError, ValueError) as error:
+                if isinstance(error, InvalidArgumentError):
+                    raise
+                raise InvalidArgumentError("store", str(path), f"cannot be used ({error})", "pass a path") from error
+        self.read_only = flag("read_only", read_only)
+        self._here = threading.local()
+        self._process = os.getpid()
+        self._open: list[sqlite3.Connection] = []
+        self._memory: sqlite3.Connection | None = None
+        self._one_at_a_time = threading.RLock()  # of the connection in memory, which threads share
+        self._closed = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process, or a copy, needs: the path, or the contents of a store in memory."""
+        contents = None
+        if self.path is None:
+            with self.reading() as connection:
+                contents = connection.serialize()
+        return {"path": self.path, "read_only": self.read_only, "contents": contents}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Database.__init__(self, state["path"], state["read_only"])
+        if state["contents"] is not None:
+            self._connection().deserialize(state["contents"])
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return "the store in memory" if self.path is None else str(self.path)
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a file yet; it is made with the first study."""
+        return self.path is None or self.path.exists()
+
+    def close(self) -> None:
+        """Let go of the file. A store in memory is lost."""
+        if self._process == os.getpid():
+            self._closed = True
+            for connection in [*self._open, *([] if self._memory is None else [self._memory])]:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.close()
+            self._open, self._memory, self._here = [], None, threading.local()
+
+    # -- studies ------------------------------------------------------------------------------------------------------
+
+    def listed(self) -> list[tuple[str, dict[str, Any], str, int]]:
+        """Name, definition, date and number of rows of every study."""
+        if not self.exists:
+            return []
+        query = "SELECT name, definition, created, rows FROM studies ORDER BY id"
+        with self.reading() as connection:
+            found = connection.execute(query).fetchall()
+        try:
+            return [(name, json.loads(definition), created, rows) for name, definition, created, rows in found]
+        except ValueError as error:
+            raise self._damaged("a definition cannot be read") from error
+
+    def find(self, name: str) -> StoredStudy | None:
+        """The study of this name, if there is one."""
+        if not self.exists:
+            return None
+        with self.reading() as connection:
+            return self._found(connection, study_name(name))
+
+    def create(self, definition: dict[str, Any], engine: dict[str, Any]) -> StoredStudy:
+        """A new study, or the one of this name if its definition is the same."""
+        with self.writing() as connection:
+            found = self._found(connection, definition["name"]) or self.insert(connection, definition, engine)
+        different = differences(found.definition, definition)
+        if different:
+            raise StudyMismatchError(definition["name"], self.label, different)
+        return found
+
+    def insert(self, connection: sqlite3.Connection, definition: dict[str, Any], engine: dict[str, Any]) -> StoredStudy:
+        """A new study; inside ``writing``."""
+        text = json.dumps(definition, sort_keys=True)
+        connection.execute(
+            "INSERT INTO studies (name, definition, engine, created, batches, rows, head) VALUES (?, ?, ?, ?, 0, 0, ?)",
+            (definition["name"], text, json.dumps(engine), now(), hashlib.sha256(text.encode()).digest()),
+        )
+        found = self._found(connection, definition["name"])
+        assert found is not None
+        return found
+
+    # -- rows of a study, inside ``reading`` or ``writing`` -----------------------------------------------------------
+
+    def head(self, connection: sqlite3.Connection, study: StoredStudy) -> Head:
+        """How far a study has got."""
+        row = connection.execute("SELECT batches, rows, head FROM studies WHERE id = ?", (study.id,)).fetchone()
+        if row is None:
+            raise StoreError(f"{self.label} no longer holds the study {study.name!r}; open it again.")
+        return Head(*row)
+
+    def batches(self, connection: sqlite3.Connection, study: StoredStudy, after: Head | None) -> Iterator[StoredBatch]:
+        """The batches beyond ``after``, in order, each checked against the chain of hashes."""
+        goal = self.head(connection, study)
+        at = after if after is not None else Head(0, 0, self._start(connection, study))
+        for row in connection.execute(f"{_BATCH} number >= ? ORDER BY number", (study.id, at.batches)):
+            batch = StoredBatch(*row)
+            if batch.number != at.batches or batch.first != at.rows or batch.hash != _hash(at.hash, batch):
+                raise self._altered(study.name, at.rows)
+            at = Head(at.batches + 1, at.rows + batch.count, batch.hash)
+            yield batch
+        if at != goal:
+            raise self._altered(study.name, at.rows)
+
+    def batch_of(self, connection: sqlite3.Connection, study: StoredStudy, row: int) -> StoredBatch:
+        """The batch that holds a row."""
+        query = f"{_BATCH} first <= ? ORDER BY number DESC LIMIT 1"
+        return StoredBatch(*connection.execute(query, (study.id, row)).fetchone())
+
+    def has_batch(self, connection: sqlite3.Connection, study: StoredStudy, raw: bytes, count: int) -> bool:
+        """Whether a batch with the same contents has been told."""
+        query = "SELECT 1 FROM batches WHERE study = ? AND count = ? AND raw = ? LIMIT 1"
+        return connection.execute(query, (study.id, count, raw)).fetchone() is not None
+
+    def append(
+        self,
+        connection: sqlite3.Connection,
+        study: StoredStudy,
+        raw: bytes,
+        scored: bytes,
+        count: int,
+        told: str | None = None,
+    ) -> StoredBatch:
+        """Add a batch, told now unless it was told before elsewhere."""
+        head = self.head(connection, study)
+        unsigned = StoredBatch(head.batches, head.rows, count, told or now(), raw, scored, b"")
+        batch = StoredBatch(*_fields(unsigned), _hash(head.hash, unsigned))
+        entry = (study.id, *_fields(batch), batch.hash)
+        connection.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entry)
+        connection.execute(
+            "UPDATE studies SET batches = ?, rows = ?, head = ? WHERE id = ?",
+            (batch.number + 1, batch.first + count, batch.hash, study.id),
+        )
+        return batch
+
+    def told_keys(self, connection: sqlite3.Connection, study: StoredStudy, keys: list[str]) -> dict[str, Any]:
+        """Row and digest of those keys that have been told."""
+        found: dict[str, tuple[int, bytes]] = {}
+        for start in range(0, len(keys), 500):
+            part = keys[start : start + 500]
+            marks = ",".join("?" * len(part))
+            query = f"SELECT key, row, digest FROM keys WHERE study = ? AND key IN ({marks})"
+            found |= {key: (row, digest) for key, row, digest in connection.execute(query, (study.id, *part))}
+        return found
+
+    def add_keys(
+        self, connection: sqlite3.Connection, study: StoredStudy, first: int, keys: list[str], digests: list[bytes]
+    ) -> None:
+        """Remember the keys of rows from number ``first`` on."""
+        pairs = enumerate(zip(keys, digests, strict=True), start=first)
+        entries = ((study.id, key, row, digest) for row, (key, digest) in pairs)
+        connection.executemany("INSERT INTO keys VALUES (?, ?, ?, ?)", entries)
+
+    def count_of_keys(self, connection: sqlite3.Connection, study: StoredStudy) -> int:
+        """How many keys are remembered."""
+        return int(connection.execute("SELECT count(*) FROM keys WHERE study = ?", (study.id,)).fetchone()[0])
+
+    def forget_keys(self, connection: sqlite3.Connection, study: StoredStudy) -> None:
+        """Drop the index of keys, to make it again."""
+        connection.execute("DELETE FROM keys WHERE study = ?", (study.id,))
+
+    def state(self, connection: sqlite3.Connection, study: StoredStudy) -> tuple[int, bytes] | None:
+        """What follows from so many rows, unless it is damaged."""
+        found = connection.execute("SELECT rows, contents, crc FROM states WHERE study = ?", (study.id,)).fetchone()
+        return None if found is None or found[2] != _checksum(*found[:2]) else found[:2]
+
+    def keep_state(self, study: StoredStudy, rows: int, contents: bytes) -> None:
+        """Keep what follows from so many rows. Failing in this is no failure."""
+        with contextlib.suppress(StoreError), self.writing() as connection:
+            entry = (study.id, rows, contents, _checksum(rows, contents))
+            connection.execute("INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?)", entry)
+
+    # -- transactions -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that no other writer can come between; on disk when it ends, undone by an exception."""
+        if self.read_only:
+            raise StoreError(f"{self.label} was opened for reading only; open it again to write.")
+        with self._reported("written"), self._exclusively():
+            connection = self._connection()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that sees one state of the store."""
+        with self._reported("read"), self._exclusively():
+            connection = self._connection()
+            if connection.in_transaction:  # inside ``writing``, in the same thread
+                yield connection
+                return
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _found(self, connection: sqlite3.Connection, name: str) -> StoredStudy | None:
+        query = "SELECT id, name, definition, engine, created, batches, rows, head FROM studies WHERE name = ?"
+        row = connection.execute(query, (name,)).fetchone()
+        if row is None:
+            return None
+        try:
+            return StoredStudy(row[0], row[1], json.loads(row[2]), json.loads(row[3]), row[4], Head(*row[5:]))
+        except ValueError as error:
+            raise self._damaged(f"the definition of {name!r} cannot be read") from error
+
+    def _start(self, connection: sqlite3.Connection, study: StoredStudy) -> bytes:
+        """Where the chain of hashes begins: the definition."""
+        (text,) = connection.execute("SELECT definition FROM studies WHERE id = ?", (study.id,)).fetchone()
+        return hashlib.sha256(text.encode()).digest()
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        if self.path is None:
+            with self._one_at_a_time:
+                yield
+        else:
+            yield
+
+    def _connection(self) -> sqlite3.Connection:
+        """This thread's connection; a fork gets new ones, since SQLite's cannot be carried across."""
+        if self._process != os.getpid():
+            for inherited in self._open:
+                # Never finalised here: closing it would tidy up the parent's log.
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
+            self._process, self._open, self._here = os.getpid(), [], threading.local()
+        if self._closed:
+            raise StoreError(f"{self.label} is closed; open it again.")
+        if self.path is None:
+            if self._memory is None:
+                self._memory = self._connect(":memory:", uri=False)
+            return self._memory
+        connection: sqlite3.Connection | None = getattr(self._here, "connection", None)
+        if connection is None:
+            connection = self._open_file()
+            self._here.connection = connection
+            self._open.append(connection)
+        return connection
+
+    def _open_file(self) -> sqlite3.Connection:
+        assert self.path is not None
+        address = f"file:{quote(str(self.path))}"
+        if not self.read_only:
+            return self._connect(address, uri=True)
+        if not self.path.exists():
+            raise StoreError(f"{self.path} does not exist; begin a study to make it.")
+        try:
+            return self._connect(f"{address}?mode=ro", uri=True)
+        except sqlite3.OperationalError:
+            if Path(f"{self.path}-wal").exists():  # rows may be in there that cannot be seen
+                raise
+            return self._connect(f"{address}?mode=ro&immutable=1", uri=True)  # in a folder that cannot be written
+
+    def _connect(self, address: str, uri: bool) -> sqlite3.Connection:
+        connection = sqlite3.connect(address, PATIENCE, isolation_level=None, check_same_thread=False, uri=uri)
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        execute = connection.execute
+        fresh = execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+        if fresh and execute("PRAGMA user_version").fetchone()[0] == 0 and not self.read_only:
+            if self.path is not None:
+                execute("PRAGMA journal_mode = WAL")
+                execute("PRAGMA synchronous = FULL")
+            execute("BEGIN IMMEDIATE")  # of two that find an empty file, one makes the tables
+            if execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+                for table in _TABLES:
+                    execute(table)
+                execute(f"PRAGMA application_id = {APPLICATION}")
+                execute(f"PRAGMA user_version = {VERSION}")
+            execute("COMMIT")
+            if self.path is not None:
+                _synchronise_folder(self.path.parent)
+        if execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+            raise FileFormatError(f"{self.label} is a database, but not a store of studies; pass another path.")
+        version = execute("PRAGMA user_version").fetchone()[0]
+        if version != VERSION:
+            raise FileFormatError(
+                f"{self.label} has store version {version}, and this likeset reads version {VERSION}; "
+                "install the release that wrote it, or a newer one."
+            )
+        if self.path is not None and not self.read_only:
+            execute("PRAGMA synchronous = FULL")
+
+    @contextmanager
+    def _reported(self, what: str) -> Iterator[None]:
+        """SQLite's errors as ours."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise StoreError(
+                    f"{self.label} has been in use by another writer for {PATIENCE:g} seconds; nothing was recorded. "
+                    "Repeat the call when it is done."
+                ) from error
+            if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+                raise self._damaged(str(error)) from error
+            raise StoreError(
+                f"{self.label} could not be {what} ({error}); nothing was recorded. Make room or see to the "
+                "permissions of the file and its folder, and repeat the call."
+            ) from error
+
+    def _damaged(self, how: str) -> FileFormatError:
+        return FileFormatError(f"{self.label} is damaged or not a store of studies ({how}); restore it from a backup.")
+
+    def _altered(self, name: str, row: int) -> FileFormatError:
+        return FileFormatError(
+            f"{self.label} holds rows of the study {name!r} that are not what was recorded, from row {row + 1} on: "
+            "they were altered, added or removed by something else than likeset; restore the file from a backup."
+        )
+
+
+def _fields(batch: StoredBatch) -> tuple[int, int, int, str, bytes, bytes]:
+    return batch.number, batch.first, batch.count, batch.told, batch.raw, batch.scored
+
+
+def _hash(before: bytes, batch: StoredBatch) -> bytes:
+    """SHA-256 over the hash before and everything in the batch, lengths included."""
+    number, first, count, told, raw, scored = _fields(batch)
+    found = hashlib.sha256(before + f"{number}/{first}/{count}/{told}/{len(raw)}/{len(scored)}/".encode())
+    found.update(raw)
+    found.update(scored)
+    return found.digest()
+
+
+def _checksum(rows: int, contents: bytes) -> int:
+    return zlib.crc32(contents, rows & 0xFFFFFFFF)
+
+
+def now() -> str:
+    """The time, as stores keep it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

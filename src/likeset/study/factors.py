@@ -1,0 +1,211 @@
+"""Factors: what a named column may hold, and the columns of the design that it becomes. Fixed before the first row.
+
+["A", "B", "C"]      levels: one column of zeros and ones for each
+(20, 90)             an interval: one column that runs from -1 to 1; nothing outside is accepted
+float                a number as it is
+{"centre": 40, "scale": 10}   a number in units of its own: (value - centre) / scale
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from likeset._typing import Array
+from likeset.arguments import LARGEST, positive, real_number
+from likeset.errors import InvalidArgumentError
+from likeset.study.frames import Columns
+
+MOST_LEVELS = 1000
+_WAYS = 'pass levels ["A", "B"], an interval (low, high), float, or {"centre": c, "scale": s}'
+
+
+class Factor(Protocol):
+    """One named column of the user's."""
+
+    @property
+    def name(self) -> str:
+        """The column."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the design's columns that it becomes."""
+
+    @property
+    def origin(self) -> Array:
+        """Those columns at the factor's reference: its first level, its centre."""
+
+    def recorded(self, frame: Columns) -> Array:
+        """What is kept of the column: numbers, or the number of each level."""
+
+    def encoded(self, recorded: Array) -> Array:
+        """The design's columns, one row per row."""
+
+    def shown(self, recorded: Array) -> list[Any]:
+        """Values as the user wrote them."""
+
+    def described(self) -> Any:
+        """Plain JSON from which ``factor`` makes it again."""
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A factor with finitely many levels."""
+
+    name: str
+    values: tuple[Any, ...]
+    _index: dict[Any, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.values) <= MOST_LEVELS:
+            raise InvalidArgumentError(
+                f"factors[{self.name!r}]", list(self.values), f"has {len(self.values)} levels", "name 1 to 1000 levels"
+            )
+        for value in self.values:
+            if isinstance(value, float) and not math.isfinite(value):
+                value = None
+            if not isinstance(value, (str, int, float, bool)):
+                raise InvalidArgumentError(
+                    f"factors[{self.name!r}]", value, "is no level", "use texts, numbers or flags as levels"
+                )
+        index = {value: i for i, value in enumerate(self.values)}
+        words = {str(value).strip(): i for i, value in enumerate(self.values)}
+        if len(index) < len(self.values) or len(words) < len(self.values):
+            raise InvalidArgumentError(
+                f"factors[{self.name!r}]", list(self.values), "names a level twice", "name each level once"
+            )
+        object.__setattr__(self, "_index", words | index)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """One for each level."""
+        return tuple(f"{self.name}[{value}]" for value in self.values)
+
+    @property
+    def origin(self) -> Array:
+        """The first level."""
+        return np.eye(len(self.values))[0]
+
+    def number(self, value: Any) -> int | None:
+        """The number of a level, or of the word for it."""
+        try:
+            return self._index.get(value)
+        except TypeError:
+            return None
+
+    def recorded(self, frame: Columns) -> Array:
+        """Numbers of levels."""
+        found = [self._index.get(v) if v.__hash__ is not None else None for v in frame.values(self.name)]
+        if None in found:
+            known = ", ".join(map(str, self.values[:8])) + (", ..." if len(self.values) > 8 else "")
+            raise frame.error(
+                self.name, found.index(None), f"is no level of {self.name!r}", f"the levels are {known}; mend the cell"
+            )
+        return np.array(found, dtype=np.float64)
+
+    def encoded(self, recorded: Array) -> Array:
+        """Zeros, and a one in the column of the level."""
+        return np.eye(len(self.values))[recorded.astype(np.intp)]
+
+    def shown(self, recorded: Array) -> list[Any]:
+        """Levels as they were named."""
+        return [self.values[int(number)] for number in recorded]
+
+    def described(self) -> Any:
+        """The list of levels."""
+        return list(self.values)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number, in units of its own; ``low`` and ``high`` are limits that values must keep."""
+
+    name: str
+    centre: float = 0.0
+    scale: float = 1.0
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """One."""
+        return (self.name,)
+
+    @property
+    def origin(self) -> Array:
+        """The centre."""
+        return np.zeros(1)
+
+    def recorded(self, frame: Columns) -> Array:
+        """The numbers."""
+        numbers = frame.numbers(self.name)
+        outside = (numbers < self.low) | (numbers > self.high)
+        if outside.any():
+            raise frame.error(
+                self.name, int(np.argmax(outside)), f"lies outside [{self.low:g}, {self.high:g}]",
+                "the interval is fixed when the study begins; mend the cell, or begin another study",
+            )  # fmt: skip
+        return numbers
+
+    def encoded(self, recorded: Array) -> Array:
+        """(value - centre) / scale."""
+        return ((recorded - self.centre) / self.scale)[:, None]
+
+    def shown(self, recorded: Array) -> list[Any]:
+        """The numbers."""
+        return recorded.tolist()
+
+    def described(self) -> Any:
+        """Limits, or centre and scale."""
+        if math.isfinite(self.low):
+            return {"interval": [self.low, self.high]}
+        return {"centre": self.centre, "scale": self.scale}
+
+
+def factor(name: Any, given: Any) -> Factor:
+    """A factor as users write it.
+
+    >>> factor("dose", (0, 10)).encoded(np.array([0.0, 7.5]))
+    array([[-1. ],
+           [ 0.5]])
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidArgumentError("factors", name, "is no name of a column", "name factors by strings")
+    label = f"factors[{name!r}]"
+    if given is float or given is int:
+        return Number(name)
+    if isinstance(given, list):
+        return Levels(name, tuple(v.item() if isinstance(v, np.generic) else v for v in given))
+    if isinstance(given, tuple) and len(given) == 2 and not any(isinstance(end, str) for end in given):
+        return _interval(name, label, *given)
+    if isinstance(given, Mapping):
+        if set(given) == {"interval"} and isinstance(given["interval"], (list, tuple)) and len(given["interval"]) == 2:
+            return _interval(name, label, *given["interval"])
+        if set(given) <= {"centre", "scale"}:
+            centre = real_number(f"{label} centre", given.get("centre", 0.0))
+            if not abs(centre) <= LARGEST:
+                raise InvalidArgumentError(f"{label} centre", centre, "is too large", "pass a finite number")
+            return Number(name, centre, positive(f"{label} scale", given.get("scale", 1.0)))
+    raise InvalidArgumentError(label, given, "is no factor", _WAYS)
+
+
+def _interval(name: str, label: str, low: Any, high: Any) -> Number:
+    low, high = real_number(label, low), real_number(label, high)
+    if not -LARGEST <= low < high <= LARGEST:
+        raise InvalidArgumentError(
+            label, (low, high), "is no interval", "pass (low, high) with low < high, both finite"
+        )
+    return Number(name, 0.5 * (low + high), 0.5 * (high - low), low, high)
+
+
+def factors_of(given: Any) -> tuple[Factor, ...]:
+    """All factors, in the order given."""
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise InvalidArgumentError("factors", given, "is not a dict", f"pass {{name: factor}}: {_WAYS}")
+    return tuple(factor(name, value) for name, value in given.items())

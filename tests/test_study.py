@@ -1,0 +1,462 @@
+"""Study: definitions, frames of every kind, checks with row numbers, tables and verdicts that agree."""
+
+import copy
+import math
+import pickle
+import re
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import likeset as ls
+
+VARIANTS = {"variant": ["A", "B", "C"]}
+
+
+def signup(store=None, **options):
+    settings = {"factors": VARIANTS, "outcome": {"converted": ls.Bernoulli()}, "control": "A", "key": "id"} | options
+    return ls.Study("signup", store=store, **settings)
+
+
+def visits(n, rates=(0.1, 0.12, 0.6), seed=0):
+    rng = np.random.default_rng(seed)
+    number = rng.integers(0, 3, n)
+    converted = (rng.random(n) < np.array(rates)[number]).astype(int)
+    return pd.DataFrame({"variant": np.array(list("ABC"))[number], "converted": converted, "id": np.arange(n)})
+
+
+# -- frames ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_kind_of_frame_gives_the_same_study(tmp_path):
+    frame = visits(30)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    kinds = [
+        frame, pl.from_pandas(frame), pl.from_pandas(frame).lazy(), pa.Table.from_pandas(frame),
+        frame.to_dict("records"), frame.to_dict("list"), {name: frame[name].to_numpy() for name in frame},
+        tmp_path / "a.csv", str(tmp_path / "a.parquet"),
+    ]  # fmt: skip
+    answers = []
+    for kind in kinds:
+        study = signup()
+        assert study.tell(kind) == ls.Told(30, 0, 30)
+        answers.append(study.rows())
+    assert all(answer == answers[0] for answer in answers)
+
+
+CSV = {
+    "byte-order mark": b"\xef\xbb\xbfdose,y\n0.5,1.5\n1,2\n",
+    "semicolons and decimal commas": b"dose;y\n0,5;1,5\n1;2\n",
+    "tabs": b"dose\ty\n0.5\t1.5\n1\t2\n",
+    "empty lines, spaces, carriage returns": b"\r\n dose , y \r\n\r\n0.5 , 1.5\r\n\r\n1,2\r\n\r\n",
+    "quotes": b'"dose","y","a, note"\n"0.5","1.5","x\ny"\n1,2,"a ""b"""\n',
+    "utf-16": "dose,y\n0.5,1.5\n1,2\n".encode("utf-16"),
+    "no last line end": b"dose,y\n0.5,1.5\n1,2",
+    "what a spreadsheet says first": b"sep=;\ndose;y\n0,5;1,5\n1;2\n",
+}
+
+
+@pytest.mark.parametrize("kind", CSV)
+def test_csv_as_it_is_found(kind, tmp_path):
+    (tmp_path / "a.csv").write_bytes(CSV[kind])
+    study = ls.Study("x", factors={"dose": float}, outcome={"y": ls.Gaussian(1.0)}, store=None)
+    assert study.tell(tmp_path / "a.csv").total == 2
+    plain = ls.Study("x", factors={"dose": float}, outcome={"y": ls.Gaussian(1.0)}, store=None)
+    plain.tell([{"dose": 0.5, "y": 1.5}, {"dose": 1.0, "y": 2.0}])
+    assert study.rows() == plain.rows()
+
+
+BROKEN_CSV = {
+    "a line of ten megabytes": (b"dose,y\n1," + b"9" * 10**7 + b"\n", "line 2.*longer than"),
+    "ten megabytes without a line end": (b"d" * 10**7, "line 1.*longer than"),
+    "a cell too many": (b"dose,y\n1,2\n1,2,3\n", r"row 2 \(line 3\).*3 cells under 2"),
+    "a cell too few": (b"dose,y\n1,2\n\n1\n", r"row 2 \(line 4\).*1 cells under 2"),
+    "a column twice": (b"dose,dose\n1,2\n", "'dose' twice"),
+    "no text": (b"dose,y\n1,\xff\xfe\xfa\n", "line 2.*not UTF-8"),
+    "nothing": (b"", "is empty"),
+    "an open quote": (b'dose,y\n1,"2\n', "never closed"),
+    "a word": (b"dose,y\n1,2\n1,two\n", r"y, row 2 \(line 3\) = 'two' is not a number"),
+    "a gap": (b"dose,y\n1,2\n,2\n", r"dose, row 2 \(line 3\) = '' is missing"),
+    "no such column": (b"dose,z\n1,2\n", "y = None is missing: the columns are 'dose', 'z'"),
+    "nan": (b"dose,y\n1,nan\n", "row 1 .*is not a number"),
+    "thousands": (b"dose;y\n1;1.234,5\n", "row 1 .*is not a number"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN_CSV)
+def test_a_broken_csv_is_refused_with_its_line(kind, tmp_path):
+    contents, message = BROKEN_CSV[kind]
+    (tmp_path / "a.csv").write_bytes(contents)
+    study = ls.Study("x", factors={"dose": float}, outcome={"y": ls.Gaussian(1.0)}, store=None)
+    with pytest.raises(ls.InvalidArgumentError, match=message):
+        study.tell(tmp_path / "a.csv")
+    assert study.n == 0
+
+
+# -- checks ------------------------------------------------------------------------------------------------------------
+
+BAD_ROWS = {
+    "unknown level": ({"variant": "Z", "converted": 1, "id": 9}, "variant, row 2 = 'Z' is no level"),
+    "missing level": ({"variant": None, "converted": 1, "id": 9}, "variant, row 2 = None is missing"),
+    "missing outcome": ({"variant": "A", "converted": math.nan, "id": 9}, "converted, row 2 = nan is missing"),
+    "impossible outcome": ({"variant": "A", "converted": 2, "id": 9}, "converted, row 2 = 2 "),
+    "text for a number": ({"variant": "A", "converted": "1", "id": 9}, "converted, row 2 = '1' is not a number"),
+    "missing key": ({"variant": "A", "converted": 1, "id": None}, "id, row 2 = None is missing"),
+    "unhashable level": ({"variant": ["A"], "converted": 1, "id": 9}, "variant, row 2"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_ROWS)
+def test_a_bad_cell_is_named_and_nothing_is_recorded(kind):
+    row, message = BAD_ROWS[kind]
+    study = signup()
+    with pytest.raises(ls.RowError, match=message) as caught:
+        study.tell([{"variant": "A", "converted": 0, "id": 1}, row])
+    assert caught.value.row == 2 and caught.value.remedy
+    assert study.n == 0
+
+
+def test_a_value_outside_its_interval_is_refused():
+    study = ls.Study("x", factors={"dose": (0, 10)}, outcome={"y": ls.Gaussian(1.0)}, store=None)
+    with pytest.raises(ls.RowError, match=r"dose, row 1 = 11 lies outside \[0, 10\]"):
+        study.tell([{"dose": 11, "y": 1.0}])
+
+
+DEFINITIONS = {
+    "no factors": {"factors": None},
+    "a level twice": {"factors": {"variant": ["A", "A"]}},
+    "no levels": {"factors": {"variant": []}},
+    "an unknown control": {"control": "Z"},
+    "an interval upside down": {"factors": {"dose": (3, 1)}, "control": None},
+    "an unknown family": {"outcome": {"converted": "binary"}},
+    "a class for a family": {"outcome": {"converted": ls.Bernoulli}},
+    "one column for two things": {"key": "variant"},
+    "an unknown goal": {"goal": "win"},
+    "event without lifetimes": {"event": "seen"},
+    "a formula that calls": {"formula": "~ np.load(variant)", "factors": None, "control": None},
+    "a formula that imports": {"formula": "~ __import__('os')", "factors": None, "control": None},
+    "a formula with y": {"formula": "y ~ x", "factors": None, "control": None},
+    "levels that are not declared": {"formula": "~ C(ward)", "factors": None, "control": None},
+    "a centre that would be learnt": {"formula": "~ center(age)", "factors": None, "control": None},
+}
+
+
+@pytest.mark.parametrize("kind", DEFINITIONS)
+def test_a_bad_definition_is_refused(kind):
+    with pytest.raises(ls.InvalidArgumentError) as caught:
+        signup(**DEFINITIONS[kind])
+    assert caught.value.remedy
+
+
+# -- keys and order ----------------------------------------------------------------------------------------------------
+
+
+def test_rows_that_come_again_are_counted_once_and_restated_ones_refused():
+    study, frame = signup(), visits(50)
+    assert study.tell(frame[:30]) == ls.Told(30, 0, 30)
+    assert study.tell(frame) == ls.Told(20, 30, 50)
+    assert study.tell(pd.concat([frame, frame])) == ls.Told(0, 100, 50)
+    once = signup()
+    once.tell(frame)
+    assert study.rows() == once.rows()
+    changed = frame.assign(converted=1 - frame["converted"])
+    with pytest.raises(ls.RestatedRowError, match="restates the row recorded under the key '0'") as caught:
+        study.tell(changed[:1])
+    assert caught.value.recorded["converted"] != caught.value.value["converted"]
+    assert caught.value.recorded["variant"] == frame["variant"][0]
+    with pytest.raises(ls.RestatedRowError):
+        study.tell([{"variant": "A", "converted": 0, "id": "n"}, {"variant": "A", "converted": 1, "id": "n"}])
+    assert study.n == 50
+
+
+def test_the_same_rows_without_a_key_are_warned_about():
+    study = signup(key=None)
+    study.tell(visits(40))
+    with pytest.warns(ls.RepeatedRowsWarning, match="count twice"):
+        study.tell(visits(40))
+    assert study.n == 80
+
+
+@pytest.mark.parametrize("by", [["converted"], ["variant", "converted"]])
+def test_rows_sorted_by_their_outcome_are_warned_about(by):
+    with pytest.warns(ls.OrderWarning, match="sorted by 'converted'"):
+        signup().tell(visits(200).sort_values(by))
+
+
+def test_sorting_by_anything_else_is_no_reason_for_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        signup().tell(visits(200).sort_values("variant", kind="stable"))
+        ls.Study("c", factors=VARIANTS, outcome=ls.Poisson(), store=None).tell(
+            [{"variant": "A", "outcome": 0} for _ in range(100)]
+        )
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_is_what_the_engine_says():
+    study, frame = signup(), visits(300)
+    study.tell(frame)
+    sequence = ls.ConfidenceSequence(ls.Bernoulli(), study.set.space, voices=study._fresh().sequence.voices)
+    sequence.update(np.eye(3)[["ABC".index(v) for v in frame["variant"]]], frame["converted"])
+    low, high = sequence.set.interval(np.eye(3))
+    table = study.table().set_index("level")
+    np.testing.assert_array_equal(table["z_lower"], low)
+    np.testing.assert_array_equal(table["upper"], 1 / (1 + np.exp(-high)))
+    between = sequence.set.interval([[-1.0, 0.0, 1.0]])
+    np.testing.assert_allclose([table.odds_lower["C"], table.odds_upper["C"]], np.exp(np.ravel(between)))
+    counts = frame.groupby("variant")["converted"]
+    np.testing.assert_array_equal(table["n"], counts.size())
+    np.testing.assert_allclose(table["observed"], counts.mean())
+    assert study.verdict() == {"B": "not yet", "C": "better"}
+    assert study.predict([{"variant": "C"}])["lower"][0] == table.lower["C"]
+
+
+@pytest.mark.parametrize("goal, word", [("maximise", "better"), ("minimise", "worse")])
+def test_verdicts_follow_the_goal(goal, word):
+    study = signup(goal=goal)
+    study.tell(visits(300))
+    assert study.verdict()["C"] == word
+
+
+def test_a_longer_life_is_the_higher_outcome():
+    """The mean of a lifetime falls in z: better must mean longer all the same."""
+    rng = np.random.default_rng(1)
+    study = ls.Study(
+        "life", factors={"arm": ["old", "new"]}, outcome={"time": ls.Weibull(1.0)}, event="seen", control="old",
+        store=None,
+    )  # fmt: skip
+    arm = rng.integers(0, 2, 400)
+    time = rng.exponential(np.where(arm == 1, 4.0, 1.0))
+    study.tell({"arm": np.array(["old", "new"])[arm].tolist(), "time": np.minimum(time, 6.0), "seen": time < 6.0})
+    row = study.rows()[1]
+    assert row["verdict"] == "better" and row["difference_lower"] > 0 and row["ratio_lower"] > 1
+
+
+def test_equivalence_within_a_margin():
+    study = ls.Study(
+        "eq", factors={"arm": ["a", "b"]}, outcome={"y": ls.Gaussian(0.1)}, control="a", margin=0.2, store=None
+    )
+    rng = np.random.default_rng(2)
+    study.tell({"arm": ["a", "b"] * 300, "y": rng.normal(1.0, 0.1, 600)})
+    assert study.verdict() == {"b": "equivalent"}
+
+
+def test_interval_and_verdict_never_disagree():
+    """After every few rows of a stream that ends decided; contrasts on all scales have the sign of the verdict."""
+    study, frame = signup(key=None), visits(240, rates=(0.1, 0.4, 0.7), seed=3)
+    seen = set()
+    for start in range(0, 240, 8):
+        study.tell(frame[start : start + 8])
+        for row in study.rows()[1:]:
+            decided = row["verdict"] in ("better", "worse")
+            seen.add(decided)
+            for of, neutral in (("difference", 0.0), ("ratio", 1.0), ("odds", 1.0)):
+                assert (row[f"{of}_lower"] > neutral or row[f"{of}_upper"] < neutral) == decided
+            if row["e_value"] is not None:
+                assert (row["e_value"] > 20.0) == decided == (row["p_value"] < 0.05)
+    assert seen == {True, False}
+
+
+def test_a_refuted_model_says_so_first():
+    study = ls.Study("x", factors={"arm": ["a"]}, outcome={"y": ls.Gaussian(0.1)}, bound=1.0, store=None)
+    study.tell({"arm": ["a"] * 30, "y": [50.0 - i % 2 for i in range(30)]})
+    assert study.alarm()["rings"] and "refute" in study.alarm()["text"]
+    assert study.rows()[0]["lower"] is None and study.rows()[0]["observed"] == 49.5
+    assert study.to_json()["alarm"]["rings"]
+
+
+def test_formulas_are_frozen():
+    factors = {"ward": ["a", "b", "c"], "age": (20, 80)}
+    study = ls.Study(
+        "stay", formula="~ scale(age) + C(ward)", factors=factors, outcome={"days": ls.Poisson()}, store=None
+    )
+    study.tell([{"age": 70, "ward": "b", "days": 3}])
+    study.tell([{"age": 30, "ward": "a", "days": 1}, {"age": 30, "ward": "c", "days": 1}])
+    together = copy.deepcopy(study)
+    np.testing.assert_array_equal(together.set._evidence.groups.covariates, study.set._evidence.groups.covariates)
+    assert [row["level"] for row in study.rows()] == ["Intercept", "scale(age)", "C(ward)[T.b]", "C(ward)[T.c]"]
+    x = study.definition.asked(ls.study.frames.columns_of([{"age": 50, "ward": "a"}]))
+    assert dict(zip(study.definition.columns, x[0], strict=True))["scale(age)"] == pytest.approx(0.0)
+
+
+def test_what_a_formula_learns_can_come_from_a_frame():
+    like = pd.DataFrame({"age": [40.0, 50.0, 60.0], "ward": ["b", "a", "b"]})
+    study = ls.Study("s", formula="~ center(age) + ward", outcome={"y": ls.Gaussian(1.0)}, like=like, store=None)
+    study.tell([{"age": 70, "ward": "b", "y": 3.0}])
+    row = study.set._evidence.groups.covariates[0]
+    assert dict(zip(study.definition.columns, row, strict=True)) == {
+        "Intercept": 1.0,
+        "ward[T.b]": 1.0,
+        "center(age)": 20.0,
+    }
+    with pytest.raises(ls.RowError, match="no level of 'ward'"):
+        study.tell([{"age": 70, "ward": "c", "y": 3.0}])
+
+
+def test_a_logarithm_of_nothing_is_refused_with_its_row():
+    study = ls.Study("s", formula="~ np.log(dose)", outcome={"y": ls.Gaussian(1.0)}, store=None)
+    with pytest.raises(ls.RowError, match=r"np.log\(dose\), row 2"):
+        study.tell([{"dose": 1, "y": 1}, {"dose": 0, "y": 1}])
+
+
+def test_copies_are_independent():
+    study = signup()
+    study.tell(visits(20))
+    for other in (copy.deepcopy(study), pickle.loads(pickle.dumps(study))):
+        assert other.rows() == study.rows()
+        other.tell([{"variant": "A", "converted": 1, "id": "new"}])
+        assert (other.n, study.n) == (21, 20)
+
+
+# -- totals ------------------------------------------------------------------------------------------------------------
+
+
+def test_daily_totals_are_rows():
+    """A day of visitors in one row, beside the engine's own answer."""
+    study = ls.Study(
+        "days", factors={"variant": ["A", "B"]}, outcome={"bought": ls.Bernoulli()}, trials="visitors", control="A",
+        store=None,
+    )  # fmt: skip
+    days = [("A", 980, 101), ("B", 1013, 183), ("A", 1104, 109), ("B", 1077, 201)]
+    study.tell([{"variant": v, "visitors": n, "bought": k} for v, n, k in days])
+    control, treated = study.rows()
+    assert (control["n"], treated["n"]) == (2084, 2090)
+    assert treated["observed"] == pytest.approx(384 / 2090)
+    assert treated["lower"] < 384 / 2090 < treated["upper"] and treated["verdict"] == "better"
+    sequence = ls.ConfidenceSequence(ls.Bernoulli(), study.set.space, voices=study._fresh().sequence.voices)
+    sequence.update(np.eye(2)[[0, 1, 0, 1]], [d[2] for d in days], trials=[d[1] for d in days])
+    assert treated["z_lower"] == sequence.set.lower([[0.0, 1.0]])[0]
+
+
+def test_counts_with_exposure_are_rates():
+    study = ls.Study("hours", factors={"m": ["x", "y"]}, outcome={"k": ls.Poisson()}, exposure="hours", store=None)
+    study.tell(
+        [{"m": "x", "k": 3, "hours": 24.0}, {"m": "y", "k": 50, "hours": 25.0}, {"m": "y", "k": 30, "hours": 15}]
+    )
+    assert [row["n"] for row in study.rows()] == [1, 2]
+    assert [row["observed"] for row in study.rows()] == [0.125, 2.0]
+    assert study.rows()[1]["lower"] < 2.0 < study.rows()[1]["upper"]
+
+
+BAD_TOTALS = {
+    "more successes than trials": ({"variant": "A", "visitors": 3, "bought": 4}, "bought, row 2 = 4 "),
+    "no trials": ({"variant": "A", "visitors": 0, "bought": 0}, "visitors, row 2 = 0 is not positive"),
+    "half a trial": ({"variant": "A", "visitors": 2.5, "bought": 1}, "visitors, row 2 = 2.5 is no whole number"),
+    "missing": ({"variant": "A", "bought": 1}, "visitors, row 2 = None is missing"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_TOTALS)
+def test_bad_totals_are_refused_with_their_row(kind):
+    row, message = BAD_TOTALS[kind]
+    study = ls.Study("d", factors={"variant": ["A"]}, outcome={"bought": "bernoulli"}, trials="visitors", store=None)
+    with pytest.raises(ls.RowError, match=message):
+        study.tell([{"variant": "A", "visitors": 3, "bought": 1}, row])
+    assert study.n == 0
+
+
+def test_sizes_that_mean_nothing_are_refused():
+    with pytest.raises(ls.InvalidArgumentError, match="means nothing for Gaussian"):
+        ls.Study("d", factors={"variant": ["A"]}, outcome={"y": ls.Gaussian()}, trials="visitors", store=None)
+
+
+def test_interim_looks_at_lifetimes_never_count_time_twice():
+    """(entry, exit, event) rows of two looks have the likelihood of the whole lives."""
+
+    def study():
+        return ls.Study(
+            "life", factors={"arm": ["a", "b"]}, outcome={"exit": ls.Weibull(1.5)}, event="dead", entry="entry",
+            control="a", store=None,
+        )  # fmt: skip
+
+    looks, whole = study(), study()
+    looks.tell([{"arm": "a", "entry": 0, "exit": 0.8, "dead": 0}, {"arm": "b", "entry": 0, "exit": 0.5, "dead": 1}])
+    looks.tell([{"arm": "a", "entry": 0.8, "exit": 1.3, "dead": 1}])
+    whole.tell([{"arm": "a", "entry": 0, "exit": 1.3, "dead": 1}, {"arm": "b", "entry": 0, "exit": 0.5, "dead": 1}])
+    first, second = looks.set, whole.set
+    thetas = np.array([[0.1, 0.2], [0.5, -0.3]])
+    np.testing.assert_allclose(np.diff(first.log_ratio(thetas)), np.diff(second.log_ratio(thetas)))
+    with pytest.raises(ls.RowError, match=r"exit, row 1 = 0\.7 is not after its entry"):
+        looks.tell([{"arm": "a", "entry": 0.8, "exit": 0.7, "dead": 1}])
+
+
+# -- pictures and pages ------------------------------------------------------------------------------------------------
+
+
+def test_earlier_looks_are_what_was_seen_then():
+    study, frame = signup(key=None), visits(60)
+    seen = {}
+    for start in range(0, 60, 10):
+        study.tell(frame[start : start + 10])
+        seen[start + 10] = study.rows()
+    found = dict(study._looks(300))
+    assert all(found[n] == seen[n] for n in seen) and len(found) == 60
+
+
+def test_plots_show_what_the_table_says():
+    study = signup()
+    study.tell(visits(120))
+    rows = study.rows()
+    over_time = study.plot()
+    assert [t.get_text() for t in over_time.get_legend().get_texts()] == ["B - A", "C - A"]
+    assert over_time.get_ylabel() == "difference in converted"
+    plt.close("all")
+    now = study.plot(over_time=False)
+    assert [t.get_text() for t in now.get_yticklabels()] == ["B - A", "C - A"]
+    ends = np.concatenate(
+        [line.get_xdata() for line in now.lines] + [c.get_segments()[0][:, 0] for c in now.collections]
+    )
+    assert {rows[1]["difference_lower"], rows[1]["difference_upper"]} <= set(ends)
+    plt.close("all")
+    with pytest.raises(ls.InvalidArgumentError, match="nothing to draw"):
+        signup().plot()
+
+
+def test_a_report_is_one_file_with_everything_in_it(tmp_path):
+    study = signup(units="per visit")
+    study.tell(visits(60))
+    study.report(tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text()
+    assert text.count("<svg") == 2 and study.fingerprint in text and "variant" in text
+    assert not re.search(r"(src|href)=\"(?!#)", text.replace("http://www.w3.org", ""))
+    assert "<script" not in text
+    hostile = ls.Study("<b>x</b>", factors={"<i>": ["<u>"]}, outcome={"<s>": "poisson"}, store=None)
+    hostile.tell([{"<i>": "<u>", "<s>": 1}])
+    hostile.report(tmp_path / "h.html")
+    assert not re.search("<(b|i|u|s)>", (tmp_path / "h.html").read_text() + hostile._repr_html_())
+    with pytest.raises(ls.InvalidArgumentError, match="cannot be written"):
+        study.report(tmp_path / "no" / "r.html")
+
+
+def test_an_alarm_comes_first_everywhere(tmp_path):
+    study = ls.Study("x", factors={"arm": ["a"]}, outcome={"y": ls.Gaussian(0.1)}, bound=1.0, store=None)
+    study.tell({"arm": ["a"] * 30, "y": [50.0 - i % 2 for i in range(30)]})
+    assert study.summary().splitlines()[1].startswith("ALARM")
+    study.report(tmp_path / "r.html")
+    for text in (study._repr_html_(), (tmp_path / "r.html").read_text()):
+        assert text.index("ALARM") < text.index("<table")
+
+
+def test_survival_curves_have_bands_of_the_law():
+    study = ls.Study("l", factors={"arm": ["a", "b"]}, outcome={"t": ls.Weibull(2.0)}, event="seen", store=None)
+    rng = np.random.default_rng(5)
+    times = np.sqrt(rng.exponential(size=100))
+    study.tell({"arm": ["a", "b"] * 50, "t": np.minimum(times, 1.2), "seen": times < 1.2})
+    curves = study.survival([{"arm": "a"}, {"arm": "b"}], [0.5, 1.0])
+    low, high = study.set.interval([[1.0, 0.0]])
+    first = curves[(curves.row == 1) & (curves.time == 0.5)].iloc[0]
+    np.testing.assert_allclose([first.lower, first.upper], np.exp(-0.25 * np.exp([high[0], low[0]])))
+    assert (curves.lower < curves.estimate).all() and (curves.estimate < curves.upper).all()
+    assert (curves.lower < np.exp(-(curves.time**2))).all() and (curves.upper > np.exp(-(curves.time**2))).all()
+    assert study.plot_survival([{"arm": "a"}], [0.5, 1.0]).get_ylim() == (0.0, 1.0)
+    plt.close("all")
+    with pytest.raises(ls.InvalidArgumentError, match="no lifetimes"):
+        signup().survival([{"variant": "A"}], [1.0])
