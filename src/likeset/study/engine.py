@@ -19,6 +19,7 @@ from likeset.persistence.rebuild import Rows
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet
 from likeset.spaces import Linear
+from likeset.study.answers import Counts
 from likeset.study.definition import Batch, Definition
 from likeset.study.questions import questions
 
@@ -51,6 +52,12 @@ class Engine:
     def set(self) -> LikelihoodSet:
         """The confidence set of all rows."""
         return self.sequence.set
+
+    def counts(self) -> Counts:
+        """Rows and mean outcomes by column of the design."""
+        ledger = self.sequence.ledger
+        distinct, numbers, y = ledger.distinct.rows, ledger.covariate.rows, ledger.y.rows
+        return Counts(distinct, numbers, y, ledger.given.rows[:, 1], "trials" in self.definition.roles)
 
     def update(self, batch: Batch) -> None:
         """Score rows."""
