@@ -27,7 +27,7 @@ class ConcaveSearch:
     >>> for p in (0.5, 1.0, 3.0):
     ...     search.learn(p, *f(p))
     >>> value, bound = search.run(f, 1e-9)
-    >>> bool(value <= 1.0 <= bound <= value + 2e-9), len(search.points) < 20
+    >>> bool(value <= 1.0 <= bound <= value + 2e-9), len(search.points) < 30
     (True, True)
     """
 
