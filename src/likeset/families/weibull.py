@@ -15,7 +15,7 @@ given that it was longer than the entry:  t^p - entry^p  takes the place of t^p 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from likeset.families.base import (
 )
 from likeset.families.curve_family import CurveFamily
 from likeset.families.responses import Response
+from likeset.families.unknown import Unknown
 
 EULER = 0.5772156649015329
 
@@ -81,7 +82,18 @@ class _Survival(CurveFamily):
     curve = Curve.EXPONENTIAL
     observation_shape = (2,)
 
-    def __init__(self, shape: float = 1.0) -> None:
+    def __new__(cls, shape: float | Unknown = 1.0) -> Self:
+        """Of unknown shape, a family of such laws."""
+        if isinstance(shape, Unknown):
+            from likeset.families import weibull_unknown  # which is made of these
+
+            if cls is Weibull:
+                return weibull_unknown.WeibullOfUnknownShape(shape)  # type: ignore[return-value]
+            if cls is LogWeibull:
+                return weibull_unknown.LogWeibullOfUnknownShape(shape)  # type: ignore[return-value]
+        return super().__new__(cls)
+
+    def __init__(self, shape: float | Unknown = 1.0) -> None:
         self.shape = positive("shape", shape)
 
     def settings(self) -> dict[str, float]:
