@@ -33,6 +33,8 @@ class Laplace:
     -1.0
     """
 
+    mean_link = "identity"
+
     convex = True
     fast_windows = True
     discrete = False
