@@ -21,6 +21,7 @@ from likeset.extras import require
 from likeset.messages import say
 from likeset.paper.experiments.command import reproduce
 from likeset.paper.theory.command import theory_command
+from likeset.web.command import demo_command, serve_command
 
 app = typer.Typer(
     help="Anytime-valid likelihood-ratio confidence sets: look after every observation, stop when you like.",
@@ -145,6 +146,8 @@ def warmup(
 
 app.command(name="compare")(compare_command)
 app.command(name="theory")(theory_command)
+app.command(name="serve")(serve_command)
+app.command(name="demo")(demo_command)
 
 
 def main() -> None:
