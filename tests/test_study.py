@@ -312,3 +312,55 @@ def test_copies_are_independent():
         assert other.rows() == study.rows()
         other.tell([{"variant": "A", "converted": 1, "id": "new"}])
         assert (other.n, study.n) == (21, 20)
+
+
+# -- totals ------------------------------------------------------------------------------------------------------------
+
+
+def test_daily_totals_are_rows():
+    """A day of visitors in one row, beside the engine's own answer."""
+    study = ls.Study(
+        "days", factors={"variant": ["A", "B"]}, outcome={"bought": ls.Bernoulli()}, trials="visitors", control="A",
+        store=None,
+    )  # fmt: skip
+    days = [("A", 980, 101), ("B", 1013, 183), ("A", 1104, 109), ("B", 1077, 201)]
+    study.tell([{"variant": v, "visitors": n, "bought": k} for v, n, k in days])
+    control, treated = study.rows()
+    assert (control["n"], treated["n"]) == (2084, 2090)
+    assert treated["observed"] == pytest.approx(384 / 2090)
+    assert treated["lower"] < 384 / 2090 < treated["upper"] and treated["verdict"] == "better"
+    sequence = ls.ConfidenceSequence(ls.Bernoulli(), study.set.space, voices=study._fresh().sequence.voices)
+    sequence.update(np.eye(2)[[0, 1, 0, 1]], [d[2] for d in days], trials=[d[1] for d in days])
+    assert treated["z_lower"] == sequence.set.lower([[0.0, 1.0]])[0]
+
+
+def test_counts_with_exposure_are_rates():
+    study = ls.Study("hours", factors={"m": ["x", "y"]}, outcome={"k": ls.Poisson()}, exposure="hours", store=None)
+    study.tell(
+        [{"m": "x", "k": 3, "hours": 24.0}, {"m": "y", "k": 50, "hours": 25.0}, {"m": "y", "k": 30, "hours": 15}]
+    )
+    assert [row["n"] for row in study.rows()] == [1, 2]
+    assert [row["observed"] for row in study.rows()] == [0.125, 2.0]
+    assert study.rows()[1]["lower"] < 2.0 < study.rows()[1]["upper"]
+
+
+BAD_TOTALS = {
+    "more successes than trials": ({"variant": "A", "visitors": 3, "bought": 4}, "bought, row 2 = 4 "),
+    "no trials": ({"variant": "A", "visitors": 0, "bought": 0}, "visitors, row 2 = 0 is not positive"),
+    "half a trial": ({"variant": "A", "visitors": 2.5, "bought": 1}, "visitors, row 2 = 2.5 is no whole number"),
+    "missing": ({"variant": "A", "bought": 1}, "visitors, row 2 = None is missing"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_TOTALS)
+def test_bad_totals_are_refused_with_their_row(kind):
+    row, message = BAD_TOTALS[kind]
+    study = ls.Study("d", factors={"variant": ["A"]}, outcome={"bought": "bernoulli"}, trials="visitors", store=None)
+    with pytest.raises(ls.RowError, match=message):
+        study.tell([{"variant": "A", "visitors": 3, "bought": 1}, row])
+    assert study.n == 0
+
+
+def test_sizes_that_mean_nothing_are_refused():
+    with pytest.raises(ls.InvalidArgumentError, match="means nothing for Gaussian"):
+        ls.Study("d", factors={"variant": ["A"]}, outcome={"y": ls.Gaussian()}, trials="visitors", store=None)

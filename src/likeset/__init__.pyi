@@ -11,6 +11,7 @@ from . import theory as theory
 from .bandits import UCB as UCB
 from .bandits import Certificate as Certificate
 from .bandits import Elimination as Elimination
+from .bandits import Guarded as Guarded
 from .bandits import LowerBound as LowerBound
 from .bandits import Recommendation as Recommendation
 from .bandits import Reward as Reward
@@ -52,10 +53,12 @@ from .families import Poisson as Poisson
 from .families import StudentT as StudentT
 from .families import Unknown as Unknown
 from .families import Weibull as Weibull
+from .hypotheses import EValue as EValue
 from .persistence import load as load
 from .predictors import FTRL as FTRL
 from .predictors import VAW as VAW
 from .predictors import Aggregate as Aggregate
+from .predictors import Belief as Belief
 from .predictors import Fixed as Fixed
 from .predictors import Mixture as Mixture
 from .predictors import PlugIn as PlugIn
@@ -68,6 +71,7 @@ from .spaces import Linear as Linear
 from .study import Store as Store
 from .study import Study as Study
 from .study import Told as Told
+from .voices import Contrasts as Contrasts
 from .voices import Patience as Patience
 from .voices import Windows as Windows
 from .weights import BiasWeighting as BiasWeighting

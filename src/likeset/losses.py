@@ -195,7 +195,14 @@ def losses_at(address: int, parameters: Array, y: Array, z: Array, out: Array) -
 
 @njit(cache=True)
 def summed_losses(
-    address: int, parameters: Array, owners: IntArray, points: Array, weights: Array, Z: Array, out: Array
+    address: int,
+    parameters: Array,
+    owners: IntArray,
+    points: Array,
+    weights: Array,
+    shifts: Array,
+    Z: Array,
+    out: Array,
 ) -> None:
     """Write phi_k(Z[m, k]), phi', phi'' and sum_i w_i |L|, the size of phi, to out (4, m, k)."""
     block = np.empty((6, BLOCK))
@@ -204,7 +211,7 @@ def summed_losses(
         for start in range(0, points.shape[0], BLOCK):
             size = min(BLOCK, points.shape[0] - start)
             for i in range(size):
-                block[0, i], block[1, i] = points[start + i], Z[m, owners[start + i]]
+                block[0, i], block[1, i] = points[start + i], Z[m, owners[start + i]] + shifts[start + i]
             call(address, size, block, parameters)
             for i in range(size):
                 k, w = owners[start + i], weights[start + i]
@@ -216,7 +223,7 @@ def summed_losses(
 
 @njit(cache=True)
 def summed_remainders(
-    address: int, parameters: Array, owners: IntArray, points: Array, weights: Array,
+    address: int, parameters: Array, owners: IntArray, points: Array, weights: Array, shifts: Array,
     z: Array, u: Array, t: float, D: Array, slope: Array, weight: Array,
 ) -> None:  # fmt: skip
     """Write D_k(z_k, t u_k), phi_k'(z_k + t u_k) - phi_k'(z_k) and phi_k''(z_k + t u_k)."""
@@ -226,7 +233,7 @@ def summed_remainders(
         size = min(BLOCK, points.shape[0] - start)
         for i in range(size):
             k = owners[start + i]
-            block[0, i], block[1, i], block[2, i] = points[start + i], z[k], t * u[k]
+            block[0, i], block[1, i], block[2, i] = points[start + i], z[k] + shifts[start + i], t * u[k]
         call(address, size, block, parameters)
         for i in range(size):
             k, w = owners[start + i], weights[start + i]

@@ -22,14 +22,16 @@ from likeset.evidence.scoring import Scoring
 from likeset.evidence.unknown_scale import evidence_of
 from likeset.families.base import Family
 from likeset.families.nuisance_family import NuisanceFamily
-from likeset.predictors import Forecast, Forecaster, Mixture, Predictor
+from likeset.predictors import Belief, Believer, Forecast, Forecaster, Mixture, Predictor
 from likeset.predictors.aggregate import started
 from likeset.predictors.base import Gauge, is_piece
+from likeset.questions import Questions
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Space
 from likeset.undo import Undo
 from likeset.voices.automatic import PURPOSES, automatic_voices
 from likeset.voices.base import Voices
+from likeset.voices.contrasts import Contrasts
 from likeset.weights import Unweighted, Weigher, Weighting
 
 
@@ -112,6 +114,7 @@ class ConfidenceSequence(AllOrNothing):
             forecaster=started(self.predictor, family, space),
             weigher=self.weighting.start(family, space) if isinstance(self.weighting, Weighting) else self.weighting,
             membership=None if self.voices is None else self.voices.start(space),
+            directions=None if self.voices is None else self.voices.directions(family, space),
         )
         self._running.gauge = self._gauge()
         pieces = {"forecaster": self.predictor, "weigher": self.weighting}
@@ -185,19 +188,33 @@ class ConfidenceSequence(AllOrNothing):
             return self._running.forecaster
 
     @property
+    def belief(self) -> Belief | None:
+        """What the predictor believes of theta, frozen; None if it does not say (the default, ``Mixture``, does).
+
+        Good to choose by (:class:`~likeset.Guarded`); unlike ``set`` it guarantees nothing.
+        """
+        with self._lock:
+            self._settle()
+            forecaster = self._running.forecaster
+            return forecaster.belief(self.space, self._running.basis) if isinstance(forecaster, Believer) else None
+
+    @property
     def ledger(self) -> Ledger:
         """The record of every observation, weight and forecast; read only, and only while no other thread updates."""
         with self._lock:
             self._settle()
             return self._running.ledger
 
-    def expect(self, arms: Any = None, purpose: str = "optimism") -> None:
+    def expect(self, arms: Any = None, purpose: str = "optimism", *, contrasts: Any = None) -> None:
         """Say, before the first observation, which covariates will be asked about (None: not known), and what for.
 
         With ``voices="auto"`` the sequence then takes the voices that are best for the purpose
         (:mod:`~likeset.voices.automatic`): "optimism", to choose by upper bounds, or "inference", for intervals and
         certified decisions. Policies do this for themselves. Bounds get tighter and stay as valid, since arms known
         beforehand do not depend on any y. Voices that were given stay what they are.
+
+        ``contrasts``, rows a or a :class:`~likeset.Contrasts`: the questions a'theta that will be asked. They get
+        voices beside those of inference, or beside the voices that were given.
         """
         purpose = choice("purpose", purpose, PURPOSES)
         with self._lock:
@@ -209,17 +226,21 @@ class ConfidenceSequence(AllOrNothing):
                     f"come after {self.n_observations} observations",
                     "call expect before the first update",
                 )
-            if self._voices_are_automatic:
+            if contrasts is not None:
+                announced = self._announcing(contrasts, arms)
+                self._all_or_nothing(lambda undo: self._take_voices(undo, announced), new_voices=True)
+            elif self._voices_are_automatic:
                 rows = None if arms is None else self.space.covariates(arms, "arms")
-                voices = automatic_voices(self.family, self.space, rows, purpose)
-                self._all_or_nothing(lambda undo: self._take_voices(undo, voices), new_voices=True)
+                chosen = automatic_voices(self.family, self.space, rows, purpose)
+                self._all_or_nothing(lambda undo: self._take_voices(undo, chosen), new_voices=True)
 
     def update(self, x: Any, y: Any, offset: Any = None, exposure: Any = None, trials: Any = None) -> None:
         """Record one observation, or a batch in order (rows of x, entries of y); survival y: (time, event) pairs.
 
         Of every row more may be given, one number for all or one each, as long as it is known before y
         (docs/exposure.md): an ``offset``, z = x'theta + offset; the ``exposure`` of a count, whose mean is then
-        exposure times e^z; the number of ``trials`` in which y successes were counted.
+        exposure times e^z; the number of ``trials`` in which y successes were counted. A lifetime watched from some
+        time on is the triple (entry, exit, event).
 
         All or nothing: after an error, or Ctrl-C at any moment, the sequence is as it was before the call, or as it
         is after it. Threads may share a sequence: updates of several take turns.
@@ -244,8 +265,12 @@ class ConfidenceSequence(AllOrNothing):
                     ledger.groups(basis.dimension), ledger.terms(), gains, voices, -log(self.alpha), self.space.bound,
                     self._gain_by_scale(),
                 )  # fmt: skip
+                questions = None
+                if self._running.directions is not None:
+                    assert isinstance(self.voices, Contrasts)
+                    questions = Questions(self.voices, self._running.directions.measured())
                 self._set = LikelihoodSet(
-                    self.space, basis, evidence, self.alpha, self.family.convex, len(ledger)
+                    self.space, basis, evidence, self.alpha, self.family.convex, len(ledger), questions
                 )  # fmt: skip
             return self._set
 
@@ -256,6 +281,19 @@ class ConfidenceSequence(AllOrNothing):
         with self._lock:
             self._settle()
             save(self, path)
+
+    def _announcing(self, contrasts: Any, arms: Any) -> Contrasts:
+        """The contrasts beside the voices that there are, or those of inference; refused if they do not fit."""
+        if isinstance(self.voices, Contrasts):
+            raise InvalidArgumentError("contrasts", contrasts, "come beside others", "announce all of them at once")
+        if not isinstance(contrasts, Contrasts):
+            others = self.voices
+            if self._voices_are_automatic:
+                rows = None if arms is None else self.space.covariates(arms, "arms")
+                others = automatic_voices(self.family, self.space, rows, "inference")
+            contrasts = Contrasts(contrasts, others=others)
+        _chosen_voices("contrasts", contrasts, self.family, self.space)
+        return contrasts
 
     def _gain_by_scale(self) -> Gain | None:
         """What a numerator made for the test of every scale has earned: the default one, of all rows at full weight."""
@@ -268,6 +306,7 @@ class ConfidenceSequence(AllOrNothing):
         undo.keep(self._running)
         self.voices, self._set = voices, None
         self._running.membership = None if voices is None else voices.start(self.space)
+        self._running.directions = None if voices is None else voices.directions(self.family, self.space)
         self._running.gauge = self._gauge()
 
     def _gauge(self) -> Gauge | None:
@@ -291,7 +330,7 @@ class ConfidenceSequence(AllOrNothing):
     def _record(self, undo: Undo, x: Array, y: Array, given: Given) -> None:
         """Algorithm 1, one step: embed, forecast, weigh; then, and only then, look at y."""
         running = self._running
-        ledger, membership = running.ledger, running.membership
+        ledger, membership, directions = running.ledger, running.membership, running.directions
         basis, phi = ledger.embed(running.basis, x, given)
         self._scoring.check_family(phi, y)
         for piece in running.pieces(but=self._own_roles):
@@ -300,12 +339,16 @@ class ConfidenceSequence(AllOrNothing):
         weight = self._checked_weight(running.weigher.weight(phi))
         label = running.label(phi)
         ledger.remember(undo, phi, label)
+        if directions is not None:
+            directions.remember(undo, phi)
         if membership is not None and ledger.group(phi.index, label) is None:
             membership = membership.including(x, label)
         log_q = self._checked_score(forecast, phi, y)
 
         running.basis, running.membership = basis, membership
         ledger.append(phi, y, weight, log_q, label)
+        if directions is not None:
+            directions.record(basis, phi, y, weight)
         for piece in running.pieces():
             piece.observe(phi, y)
 
@@ -345,6 +388,7 @@ def _chosen_voices(name: str, voices: Any, family: Family, space: Space) -> Voic
                 name, voices, f"cannot be used with {family!r} yet", 'pass None, the joint set, or "auto"'
             )
         voices.start(space)  # refuses what does not fit
+        voices.directions(family, space)
         return voices
     if isinstance(voices, str) and voices == "auto":
         return automatic_voices(family, space)

@@ -8,7 +8,7 @@ extrema of x'theta over C are exact. Here is the user's side: covariates and par
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, log
 from typing import Any
@@ -19,13 +19,15 @@ from numpy.typing import NDArray
 from likeset._solver import Kernel
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._solver.problem import Solution
-from likeset._typing import Array
-from likeset.arguments import LARGEST, positive_integer, real_array, real_number, signs
+from likeset._typing import EPS, Array, IntArray, Mask
+from likeset.arguments import LARGEST, error_level, positive_integer, real_array, real_number, signs
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
 from likeset.evidence.evidence import ROUNDING, Evidence
 from likeset.evidence.unknown_scale import ScaleEvidence
+from likeset.hypotheses import EValue, least_evidence
 from likeset.outline import outline
 from likeset.peaks import Peak, maximise_upper
+from likeset.questions import Questions
 from likeset.spaces.base import IN_SPAN, Basis, Space
 from likeset.spaces.linear import Linear
 
@@ -55,6 +57,8 @@ class Support:
 class LikelihoodSet:
     """Parameters not refuted at level alpha. Made by ``ConfidenceSequence.set``; never changes."""
 
+    has_other_levels = True  # whether R is free of alpha and an e-process
+
     def __init__(
         self,
         space: Space,
@@ -63,13 +67,17 @@ class LikelihoodSet:
         alpha: float,
         convex: bool,
         n_observations: int,
+        questions: Questions | None = None,
     ) -> None:
         self.space = space
         self.alpha = alpha
         self.n_observations = n_observations
         self._basis = basis
         self._convex = convex
-        self._evidence = evidence
+        self._others = evidence  # without the voices of announced questions
+        self._questions = questions
+        self._evidence = evidence if questions is None else questions.of_all(evidence)
+        self._own_sets: dict[int, LikelihoodSet] = {}
 
     def __repr__(self) -> str:
         return f"<LikelihoodSet: alpha={self.alpha:g}, {self.n_observations} observations, {self.space!r}>"
@@ -131,21 +139,81 @@ class LikelihoodSet:
 
     # -- extrema ------------------------------------------------------------------------------------------------
 
-    def upper(self, X: Any) -> Array:
-        """Largest x'theta over the set for every row x of X, rounded outward."""
-        return self._bounds(*self._directions(X))
+    def upper(self, X: Any, *, alpha: float | None = None) -> Array:
+        """Largest x'theta over the set for every row x of X, rounded outward; ``alpha`` as in :meth:`interval`."""
+        return self._at(alpha)._bounds(*self._directions(X), self._asked(X))
 
-    def lower(self, X: Any) -> Array:
-        """Smallest x'theta over the set for every row x of X, rounded outward."""
+    def lower(self, X: Any, *, alpha: float | None = None) -> Array:
+        """Smallest x'theta over the set for every row x of X, rounded outward; ``alpha`` as in :meth:`interval`."""
         inside, outside = self._directions(X)
-        return -self._bounds(-inside, outside)
+        return -self._at(alpha)._bounds(-inside, outside, self._asked(X))
 
-    def interval(self, X: Any) -> tuple[Array, Array]:
-        """(lower, upper) for every row of X."""
+    def interval(self, X: Any, *, alpha: float | None = None) -> tuple[Array, Array]:
+        """(lower, upper) for every row of X; with ``alpha``, at another error level than the set's own.
+
+        R does not depend on alpha, the set at another level is { R <= 1/alpha } of the same R: all levels come from one
+        snapshot and are nested. Shares of windows and voices of patience belong to R and stay as they are. The
+        guarantee is for a level chosen without looking at the data; what these say themselves is :meth:`evidence`.
+        """
         inside, outside = self._directions(X)
-        n = len(inside)
-        both = self._bounds(np.concatenate([inside, -inside]), np.concatenate([outside, outside]))
+        n, asked = len(inside), self._asked(X)
+        twice = None if asked is None else np.concatenate([asked, asked])
+        at = self._at(alpha)
+        both = at._bounds(np.concatenate([inside, -inside]), np.concatenate([outside, outside]), twice)
         return -both[n:], both[:n]
+
+    # -- hypotheses ---------------------------------------------------------------------------------------------
+
+    def evidence(
+        self, x: Any = None, *, below: Any = None, above: Any = None, equal: Any = None, theta: Any = None
+    ) -> EValue:
+        """Evidence against a hypothesis: the least log R over the parameters of Theta that it allows.
+
+        The hypothesis is x'theta <= ``below``, x'theta >= ``above`` or x'theta = ``equal``, one for each row of x and
+        each bound (one row or one bound serves all), or ``theta`` itself, one parameter or one per row, which is judged
+        by the data alone, in Theta or not. The answer is an e-value, certified from below, and an anytime p-value
+        (:class:`~likeset.EValue`): whoever rejects when e > 1/alpha, whenever they look, is wrong with probability at
+        most alpha. It exceeds 1/alpha exactly when the bounds of this set exclude the hypothesis: with ``below=c`` when
+        ``lower(x) > c``; if the set is empty, whatever the hypothesis.
+
+        Where a function space carries a ``charge``, that many nats are taken off.
+
+        >>> import likeset as ls
+        >>> seq = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(dim=1, bound=3.0))
+        >>> seq.update([[1.0]] * 40, [1] * 32 + [0] * 8)
+        >>> found = seq.set.evidence([1.0], below=0.0)        # "a success is at most as likely as a failure"
+        >>> bool(found.e_value[0] > 20), bool(seq.set.lower([1.0])[0] > 0.0)
+        (True, True)
+        """
+        if not self.has_other_levels:
+            raise InvalidArgumentError(
+                "set", self, "is no level set of an e-process", "ask a ConfidenceSequence, or this set's bounds"
+            )
+        limits = {"below": below, "above": above, "equal": equal}
+        given = [name for name, limit in limits.items() if limit is not None]
+        if theta is not None:
+            if x is not None or given:
+                name, value = ("x", x) if x is not None else (given[0], limits[given[0]])
+                raise InvalidArgumentError(name, value, "stands beside theta", "ask about theta, or about x'theta")
+            return self._evidence_against_points(theta)
+        if x is None:
+            raise InvalidArgumentError("x", x, "is missing", "pass rows x and below=, above= or equal=, or theta=")
+        if len(given) != 1:
+            said = "comes without a hypothesis" if not given else f"comes with {len(given)} hypotheses"
+            raise InvalidArgumentError("x", x, said, "give one of below=, above= and equal=")
+        inside, outside, limit, asked = self._rows_and_limits(x, given[0], limits[given[0]])
+        low, high = np.full(len(limit), -inf), np.full(len(limit), -inf)
+        for sign in {"below": (-1.0,), "above": (1.0,), "equal": (-1.0, 1.0)}[given[0]]:
+            for question in np.unique(asked):
+                rows, answering = asked == question, self if question < 0 else self._of_its_own(int(question))
+                with SingleThreadedBlas():
+                    found = least_evidence(answering, sign * inside[rows], outside[rows], sign * limit[rows])
+                # of two sides the larger, by convexity
+                low[rows] = np.maximum(low[rows], found.log_e_value)
+                high[rows] = np.maximum(high[rows], found.log_e_value + found.gap)
+        gap = np.zeros(len(limit))
+        np.subtract(high, low, out=gap, where=high > low)
+        return EValue(low, gap)
 
     def upper_difference(self, X: Any, Y: Any) -> Array:
         """Largest x'theta - y'theta over the set for every pair of rows, rounded outward.
@@ -170,8 +238,10 @@ class LikelihoodSet:
         np.add(slack, self.space.bound * lost, out=slack, where=lost > 0)
         answer = np.where(apart, 0.0, slack)
         if apart.any():
+            asked = self._asked(X, Y)
             with SingleThreadedBlas():
-                answer[apart] = self._answering().bounds(inside[apart], leaving[apart]) + slack[apart]
+                for rows, kernel in self._kernels(apart, asked):
+                    answer[rows] = kernel.bounds(inside[rows], leaving[rows]) + slack[rows]
         return answer
 
     def support(
@@ -195,12 +265,17 @@ class LikelihoodSet:
         """
         x = self.space.covariates(X, "X")
         plain = covariate_weights is None and level is None
-        kernel = self._answering() if plain else self._with_weights(covariate_weights, level)
+        everything = np.ones(len(x), dtype=bool)
+        kernels = (
+            self._kernels(everything, self._asked(X))
+            if plain
+            else [(everything, self._with_weights(covariate_weights, level))]
+        )
         direction = signs("sign", sign, len(x))
         with SingleThreadedBlas():
             inside, outside = self._basis.coordinates(x)
             starts = None if near is None else self._starts(near, len(x))
-            solution = self._maximise(kernel, direction[:, None] * inside, outside, starts)
+            solution = self._maximise(kernels, direction[:, None] * inside, outside, starts)
             # The part outside the span was measured along sign * x.
             maximisers = self._basis.lift(solution.points[:, :-1], direction * solution.points[:, -1], x)
         return Support(solution.values, maximisers, solution.upper)
@@ -226,7 +301,8 @@ class LikelihoodSet:
                 "space", self.space, "has a finite domain", "ask upper(domain), or leave the domain out"
             )
         x = self.space.covariates(X, "X")
-        solution = self._maximise(self._answering(), *self._basis.coordinates(x))
+        kernels = self._kernels(np.ones(len(x), dtype=bool), self._asked(X))
+        solution = self._maximise(kernels, *self._basis.coordinates(x))
         inside, outside = solution.points[:, :-1], solution.points[:, -1]
         gradient = np.empty_like(x)
         for j in range(x.shape[1]):
@@ -284,6 +360,55 @@ class LikelihoodSet:
             raise EmptySetError(self.alpha)
         return self._kernel
 
+    def _at(self, alpha: float | None) -> LikelihoodSet:
+        """The set of the same evidence at another level."""
+        if alpha is None:
+            return self
+        level = error_level("alpha", alpha)
+        if level == self.alpha:
+            return self
+        if not self.has_other_levels:
+            raise InvalidArgumentError(
+                "alpha", alpha, f"is not {self.alpha:g}, the level this set was made for", "make one with that alpha"
+            )
+        evidence = replace(self._others, threshold=-log(level))
+        return LikelihoodSet(
+            self.space, self._basis, evidence, level, self._convex, self.n_observations, self._questions
+        )  # fmt: skip
+
+    def _evidence_against_points(self, theta: Any) -> EValue:
+        with SingleThreadedBlas():
+            values, norms = self._values(theta), self._basis.norms(theta)
+            found, rounding = self._evidence.log_ratio_with_rounding(values, norms)
+        gap = np.where(np.isfinite(found) & np.isfinite(rounding), 2 * rounding, 0.0)
+        # As in ``contains``: on the same side of log(1/alpha).
+        allowed = (found < inf) & (found - self._evidence.threshold <= rounding)
+        level, margin = self._evidence.threshold, 8 * EPS * (1.0 + abs(self._evidence.threshold))
+        low = np.where(
+            allowed, np.minimum(found - 0.5 * gap, level - margin), np.maximum(found - 0.5 * gap, level + margin)
+        )
+        return EValue(_like(theta, low), _like(theta, gap))
+
+    def _rows_and_limits(self, x: Any, name: str, value: Any) -> tuple[Array, Array, Array, IntArray]:
+        """Directions, limits, and the announced question that each of them is, or -1."""
+        inside, outside = self._directions(x)
+        asked = self._asked(x)
+        limits = real_array(name, value)
+        if limits.ndim > 1 or (limits.ndim == 1 and len(limits) != len(inside) and 1 not in (len(limits), len(inside))):
+            raise ShapeError(
+                name,
+                value,
+                f"has shape {limits.shape}",
+                f"pass one number, or one for each of the {len(inside)} rows of x",
+            )
+        n = max(len(inside), limits.size)
+        return (
+            np.broadcast_to(inside, (n, inside.shape[1])),
+            np.broadcast_to(outside, (n,)),
+            np.broadcast_to(limits, (n,)),
+            np.broadcast_to(-1 if asked is None else asked, (n,)),
+        )
+
     def _uncertain(self) -> ScaleEvidence:
         """The evidence, if something about the family is unknown."""
         if not isinstance(self._evidence, ScaleEvidence):
@@ -306,21 +431,62 @@ class LikelihoodSet:
     def _directions(self, X: Any) -> tuple[Array, Array]:
         return self._basis.coordinates(self.space.covariates(X, "X"))
 
-    def _bounds(self, inside: Array, outside: Array) -> Array:
+    def _asked(self, X: Any, Y: Any = None) -> IntArray | None:
+        """Which announced question each row is, where these have sets of their own; None: this set answers all."""
+        if self._questions is None or self._questions.contrasts.simultaneous:
+            return None
+        first = self.space.covariates(X, "X")
+        second = None if Y is None else self.space.covariates(Y, "Y")
+        if second is not None and len(first) != len(second):
+            first, second = np.broadcast_arrays(first, second)
+        return self._questions.asked(self.space, first, second)
+
+    def _kernels(self, rows: Mask, asked: IntArray | None) -> list[tuple[Mask, Kernel]]:
+        """Who answers which of the rows."""
+        if asked is None:
+            return [(rows, self._answering())]
+        found = []
+        for contrast in np.unique(asked[rows]):
+            answering = self if contrast < 0 else self._of_its_own(int(contrast))
+            found.append((rows & (asked == contrast), answering._answering()))
+        return found
+
+    def _of_its_own(self, contrast: int) -> LikelihoodSet:
+        """The set of one announced question."""
+        if contrast not in self._own_sets:
+            assert self._questions is not None
+            evidence = self._questions.of_one(self._others, contrast)
+            self._own_sets[contrast] = LikelihoodSet(
+                self.space, self._basis, evidence, self.alpha, self._convex, self.n_observations
+            )
+        return self._own_sets[contrast]
+
+    def _bounds(self, inside: Array, outside: Array, asked: IntArray | None = None) -> Array:
         """The outer bounds of ``_maximise`` alone."""
         leaving, spill = self._split(inside, outside)
         with SingleThreadedBlas():
-            return self._answering().bounds(inside, leaving) + spill
+            if asked is None:
+                return self._answering().bounds(inside, leaving) + spill
+            for rows, kernel in self._kernels(np.ones(len(inside), dtype=bool), asked):
+                spill[rows] += kernel.bounds(inside[rows], leaving[rows])
+        return spill
 
-    def _maximise(self, kernel: Kernel, inside: Array, outside: Array, near: Array | None = None) -> Solution:
+    def _maximise(
+        self, kernels: list[tuple[Mask, Kernel]], inside: Array, outside: Array, near: Array | None = None
+    ) -> Solution:
         """Maxima for directions given by coordinates in the basis and length outside the span.
 
         Points have one more coordinate: their component along the direction's part outside.
         """
         leaving, spill = self._split(inside, outside)
+        values, upper, points = np.empty(len(inside)), spill, np.empty((len(inside), inside.shape[1] + 1))
         with SingleThreadedBlas():
-            found = kernel.solve(inside, outside=leaving, near=near)
-        return Solution(found.values, found.points, found.upper + spill)
+            for rows, kernel in kernels:
+                starts = None if near is None else near[rows]
+                found = kernel.solve(inside[rows], outside=leaving[rows], near=starts)
+                values[rows], points[rows] = found.values, found.points
+                upper[rows] += found.upper
+        return Solution(values, points, upper)
 
     def _split(self, inside: Array, outside: Array) -> tuple[Array, Array]:
         """Lengths outside the span that are solved for, and what the others, which are tiny, can add at most."""

@@ -55,18 +55,19 @@ def reweighted(terms: Terms, weights: Array, keep: NDArray[np.bool_] | None = No
         starts = np.concatenate([[0], np.cumsum(sizes if keep is None else sizes[keep])]).astype(np.int64)
         if keep is not None:
             loud &= keep[owner]
-        return replace(
-            terms, starts=starts, points=terms.points[loud], weights=(weights[owner] * terms.weights)[loud]
-        )  # fmt: skip
+        points, scaled = terms.points[loud], (weights[owner] * terms.weights)[loud]
+        if isinstance(terms, LossTerms) and terms.shifts is not None:
+            return replace(terms, starts=starts, points=points, weights=scaled, shifts=terms.shifts[loud])
+        return replace(terms, starts=starts, points=points, weights=scaled)
     evaluate, chosen = terms.evaluate, np.arange(len(weights)) if keep is None else np.flatnonzero(keep)
 
-    def scaled(Z: Array) -> tuple[Array, Array, Array]:
+    def evaluated(Z: Array) -> tuple[Array, Array, Array]:
         full = np.zeros((*Z.shape[:-1], len(weights)))
         full[..., chosen] = Z
         value, first, second = evaluate(full)
         return tuple((weights * x)[..., chosen] for x in (value, first, second))  # type: ignore[return-value]
 
-    return CallableTerms(scaled)
+    return CallableTerms(evaluated)
 
 
 def log_sum_exp(exponents: Array) -> Array:

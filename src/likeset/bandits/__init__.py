@@ -2,6 +2,7 @@
 
 from likeset.bandits import environments
 from likeset.bandits.elimination import Certificate, Elimination
+from likeset.bandits.guarded import Guarded
 from likeset.bandits.lower_bound import LowerBound
 from likeset.bandits.policy import Policy, Recommendation
 from likeset.bandits.rewards import Reward
@@ -9,6 +10,6 @@ from likeset.bandits.simulation import Trace, simulate
 from likeset.bandits.ucb import UCB
 
 __all__ = [
-    "UCB", "Certificate", "Elimination", "LowerBound", "Policy", "Recommendation", "Reward", "Trace", "environments",
-    "simulate",
+    "UCB", "Certificate", "Elimination", "Guarded", "LowerBound", "Policy", "Recommendation", "Reward", "Trace",
+    "environments", "simulate",
 ]  # fmt: skip

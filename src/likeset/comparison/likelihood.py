@@ -28,7 +28,12 @@ _NO_PENALTY = 1e-10  # the solver for Laplace noise wants some
 
 
 class LevelSnapshot(LikelihoodSet):
-    """{ theta in Theta : L_t(theta) <= N_t + log(1/alpha) }, with its height above the best parameter."""
+    """{ theta in Theta : L_t(theta) <= N_t + log(1/alpha) }, with its height above the best parameter.
+
+    N_t may depend on alpha, and R need be no e-process: such a set has no other levels and no e-values.
+    """
+
+    has_other_levels = False
 
     @cached_property
     def radius(self) -> float | None:

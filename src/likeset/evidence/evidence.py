@@ -42,30 +42,63 @@ class Groups:
     covariates    as given, one row per distinct covariate
     coordinates   of these in the basis
     outside       lengths outside its span
-    owners        the covariate of every group
+    owners        the covariate of every group, or the combination, counted after the covariates
+    loads         combinations sum_k loads[k, j] x_k of covariates, one per column, that directional voices look along
     """
 
     covariates: Array
     coordinates: Array
     outside: Array
     owners: IntArray
+    loads: Array | None = None
 
     @cached_property
     def one_each(self) -> bool:
         """Whether groups are covariates."""
-        return len(self.owners) == len(self.covariates) and bool((self.owners == np.arange(len(self.owners))).all())
+        if self.loads is not None or len(self.owners) != len(self.covariates):
+            return False
+        return bool((self.owners == np.arange(len(self.owners))).all())
 
-    def spread(self, per_covariate: Array) -> Array:
-        """One entry per group (last axis) from one per covariate."""
+    @cached_property
+    def rows(self) -> Array:
+        """Coordinates of the covariates and of the combinations."""
+        own = self.coordinates
+        return own if self.loads is None else np.vstack([own, self.loads.T @ own])
+
+    @cached_property
+    def lengths(self) -> Array:
+        """|x| of every group, in the basis; of a combination, the sum of those it is made of."""
+        own = np.linalg.norm(self.coordinates, axis=1)
+        more = [] if self.loads is None else [np.abs(self.loads).T @ own]
+        return self._taken(np.concatenate([own, *more]))
+
+    @cached_property
+    def sticking_out(self) -> Array:
+        """How far every group sticks out of the basis at most."""
+        more = [] if self.loads is None else [np.abs(self.loads).T @ self.outside]
+        return self._taken(np.concatenate([self.outside, *more]))
+
+    def spread(self, values: Array) -> Array:
+        """z of every group (last axis) from z of the covariates."""
+        return self._taken(values if self.loads is None else np.concatenate([values, values @ self.loads], axis=-1))
+
+    def _taken(self, per_covariate: Array) -> Array:
         return per_covariate if self.one_each else per_covariate[..., self.owners]
 
     def gathered(self, per_group: Array) -> Array:
         """Sums per covariate (last axis) of entries per group."""
         if self.one_each:
             return per_group
-        out = np.zeros((len(self.covariates), *per_group.shape[:-1]))
-        np.add.at(out, self.owners, np.moveaxis(per_group, -1, 0))
+        count = len(self.covariates)
+        own = self.owners < count
+        out = np.zeros((count, *per_group.shape[:-1]))
+        np.add.at(out, self.owners[own], np.moveaxis(per_group, -1, 0)[own])
         return np.moveaxis(out, 0, -1)
+
+    def without_combinations(self) -> Groups:
+        """The covariates and their groups alone."""
+        own = self.owners[self.owners < len(self.covariates)]
+        return Groups(self.covariates, self.coordinates, self.outside, own)
 
 
 @dataclass(frozen=True)
@@ -113,14 +146,37 @@ class Evidence:
         """Whether log R <= threshold up to rounding, for parameters with these z and norms."""
         if self.says_nothing:
             return np.ones(len(values), dtype=bool)
+        found, rounding = self.log_ratio_with_rounding(values, norms)
+        return (found < inf) & (found - self.threshold <= rounding)
+
+    def log_ratio_with_rounding(self, values: Array, norms: Array) -> tuple[Array, Array]:
+        """log R of parameters with these z and norms, and how far off it may be."""
         losses, slopes = values_and_slopes(self.terms, self.groups.spread(values))
         # Gains and losses cancel: the rounding of their sum is that of the numbers it was made from. So does the
         # rounding of z = x'theta count, times the slope of the loss.
-        reach = norms[:, None] * self.groups.spread(np.linalg.norm(self.groups.coordinates, axis=1))
+        reach = norms[:, None] * self.groups.lengths
         parts = np.abs(losses) + np.where(np.isneginf(self.gains), 0.0, np.abs(self.gains)) + np.abs(slopes) * reach
-        excess = log_sum_exp(voice_exponents(self.audible, self._contributions(losses))) - self.threshold
+        found = log_sum_exp(voice_exponents(self.audible, self._contributions(losses)))
         sizes = 1.0 + voice_exponents(self.audible, parts).max(axis=1, initial=0.0)
-        return (excess < inf) & (excess <= 4 * ROUNDING * sizes)
+        return found, 4 * ROUNDING * sizes
+
+    @property
+    def level_sets(self) -> Evidence:
+        """A convex function of theta with the same level sets: log R itself."""
+        return self
+
+    def nats(self, heights: Array) -> Array:
+        """log R where the function of ``level_sets`` has these values."""
+        return heights
+
+    def height_of_a_nat(self, height: float) -> float:
+        """By how much that function grows, about, where log R grows by one."""
+        return 1.0
+
+    @cached_property
+    def size(self) -> float:
+        """The sum of the gains' sizes, which the rounding of log R is proportional to."""
+        return float(np.abs(np.where(np.isneginf(self.gains), 0.0, self.gains)).sum())
 
     # -- all of them --------------------------------------------------------------------------------------------
 
@@ -130,31 +186,38 @@ class Evidence:
 
         See :mod:`likeset._solver.charge`.
         """
-        squares = np.where(np.isneginf(self.gains), 0.0, self.groups.spread(self.groups.outside**2))
+        squares = np.where(np.isneginf(self.gains), 0.0, self.groups.sticking_out**2)
         if not squares.any():
             return 0.0
         lowest, slack = minima(self.terms), 0.0
         if lowest is not None:
             quiet = voice_exponents(self.audible, np.where(np.isneginf(self.gains), 0.0, self.gains + lowest))
             slack = self.threshold - float(quiet.min(initial=inf))
-        lengths = self.groups.spread(np.linalg.norm(self.groups.coordinates, axis=1))
-        return charge_of(self.terms, squares, self.bound, slack, self.bound * np.hypot(lengths, np.sqrt(squares)))
+        reach = self.bound * np.hypot(self.groups.lengths, np.sqrt(squares))
+        return charge_of(self.terms, squares, self.bound, slack, reach)
 
     @cached_property
     def kernel(self) -> Kernel:
         """What answers for extrema and emptiness."""
         gains = np.where(np.isneginf(self.gains), 0.0, self.gains)  # of groups that no audible voice holds
         owners = None if self.groups.one_each else self.groups.owners
-        X = self.groups.coordinates if owners is None else self.groups.coordinates[owners]
+        X = self.groups.rows if owners is None else self.groups.rows[owners]
         level = self.threshold + self.charge
         return _solver.prepare(MixtureSet(X, self.terms, gains, self.audible, level, self.bound, owners))
 
     def reweighted(self, weights: Array, threshold: float) -> Evidence:
         """One voice, in which every covariate counts with a weight v in [0, 1]: sum_g v_g [gain_g + phi_g]."""
-        v = self.groups.spread(weights)
-        gains = np.where(v > 0, v * np.where(v > 0, self.gains, 0.0), 0.0)
+        groups, terms, own = self.groups, self.terms, self.gains
+        if groups.loads is not None:
+            groups = groups.without_combinations()
+            kept = np.arange(len(own)) < len(groups.owners)
+            terms, own = reweighted(terms, np.ones(len(own)), kept), own[kept]
+        v = groups.spread(weights)
+        gains = np.where(v > 0, v * np.where(v > 0, own, 0.0), 0.0)
         joint = VoiceTable.joint(len(gains))
-        return replace(self, terms=reweighted(self.terms, v), gains=gains, voices=joint, threshold=threshold)
+        return replace(
+            self, groups=groups, terms=reweighted(terms, v), gains=gains, voices=joint, threshold=threshold
+        )  # fmt: skip
 
     def _contributions(self, losses: Array) -> Array:
         return self.gains + np.where(np.isneginf(self.gains), 0.0, losses)

@@ -18,6 +18,7 @@ from likeset.families.base import Family
 from likeset.predictors import PREDICTORS, Aggregate, Forecaster
 from likeset.spaces.base import Basis, Space
 from likeset.voices.base import Membership
+from likeset.voices.directions import Directions
 from likeset.weights import WEIGHTINGS, Weigher
 
 
@@ -30,6 +31,7 @@ class Running:
     forecaster: Forecaster
     weigher: Weigher
     membership: Membership | None
+    directions: Directions | None = None  # sums of directional voices, if there are any
     gauge: Any = None  # says how well z is known, if voices ask and the forecaster does not
 
     def pieces(self, but: tuple[str, ...] = ()) -> list[Any]:

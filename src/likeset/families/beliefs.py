@@ -12,6 +12,7 @@ Laplace noise has no curvature; :mod:`likeset.families.variational` serves it.
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,7 +22,7 @@ from likeset._solver.evaluate import evaluate_terms
 from likeset._solver.linalg.matrix import cholesky, dot, rank_one_update, solve_lower, solve_lower_transposed
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._solver.newton import minimise_over_ball, newton_ball
-from likeset._solver.problem import CurveTerms, PointTerms
+from likeset._solver.problem import CurveTerms, PointTerms, Terms
 from likeset._typing import Array
 from likeset.arguments import real_array
 from likeset.compiling import kernel
@@ -118,6 +119,10 @@ class Posterior(Protocol):
         """After ``restore``: take a copy of the ledger's data."""
         ...
 
+    def settled(self) -> Beliefs:
+        """The beliefs given all that was observed, for reading; nothing here changes."""
+        ...
+
 
 class Beliefs:
     """Means (J, d) and precision factors (J, d, d) on a growing span; what all posteriors share."""
@@ -165,6 +170,12 @@ class Beliefs:
             self._spare = (self.means, self.factors)
             self.means, self.factors, self._kept = means, factors, False
         return self.means, self.factors
+
+    def copied(self) -> Beliefs:
+        """The same beliefs in arrays of their own."""
+        other = Beliefs(self.priors)
+        other.means, other.factors = self.means.copy(), self.factors.copy()
+        return other
 
     def state(self) -> dict[str, Array]:
         """Means and factors."""
@@ -220,6 +231,10 @@ class ExactPosterior:
     def resume(self, data: MergedData) -> None:
         """Exact beliefs need no data."""
 
+    def settled(self) -> Beliefs:
+        """The beliefs, copied."""
+        return self.beliefs.copied()
+
 
 class FittedPosterior:
     """Beliefs refitted to merged data when next asked; subclasses say how."""
@@ -270,6 +285,18 @@ class FittedPosterior:
         """After ``restore``: take a copy of the ledger's data."""
         self.data = data.copy()
 
+    def settled(self) -> Beliefs:
+        """The beliefs, copied, and refitted where the next forecast would do so."""
+        other = copy.copy(self)  # same data, which a fit only reads
+        other.beliefs = self.beliefs.copied()
+        if self._refit_due():
+            other.beliefs.grow(self.data.dimension)
+            other.fit()
+        return other.beliefs
+
+    def _refit_due(self) -> bool:
+        return self.unfitted > 0
+
 
 class LaplacePosterior(FittedPosterior):
     """Exponential families. With very many distinct covariates, refits are spaced and bridged by online steps."""
@@ -280,14 +307,14 @@ class LaplacePosterior(FittedPosterior):
 
     def predict(self, phi: Embedded) -> tuple[Array, Array]:
         """As in the base, but a refit may wait."""
-        if self.unfitted and self._refit_due():
+        if self._refit_due():
             return super().predict(phi)
         return self.beliefs.predict(phi.coordinates)
 
     def observe(self, phi: Embedded, y: Array) -> None:
         """Merge the observation; where a refit is not due, take the online step."""
         super().observe(phi, y)
-        if not self._refit_due():
+        if not self._refit_due() and not getattr(phi.law, "stays_shifted", False):
             a, s, _ = phi.law_or(self.family).statistics(y)
             self.beliefs.grow(len(phi.coordinates))
             means, factors = self.beliefs.writable()
@@ -296,7 +323,9 @@ class LaplacePosterior(FittedPosterior):
     def fit(self) -> None:
         """Modes and curvatures."""
         terms = self.data.terms()
-        assert isinstance(terms, CurveTerms)
+        if not isinstance(terms, CurveTerms):  # offsets that the sums cannot absorb
+            fit_modes(self.beliefs, self.data.coordinates, terms)
+            return
         means, factors = self.beliefs.writable()
         X, curve = self.data.coordinates, int(terms.curve)
         with SingleThreadedBlas():
@@ -305,7 +334,8 @@ class LaplacePosterior(FittedPosterior):
                 cholesky((X.T * evaluate_terms(terms, X @ means[j])[2]) @ X, prior, factors[j])
 
     def _refit_due(self) -> bool:
-        return self.data.count <= REFIT_ALWAYS_BELOW or self.unfitted * REFIT_GROWTH >= self.data.count
+        often = self.data.count <= REFIT_ALWAYS_BELOW or self.unfitted * REFIT_GROWTH >= self.data.count
+        return often and super()._refit_due()
 
 
 class GenericPosterior(FittedPosterior):
@@ -313,11 +343,15 @@ class GenericPosterior(FittedPosterior):
 
     def fit(self) -> None:
         """Modes and curvatures."""
-        X, terms = self.data.coordinates, self.data.terms()
-        means, factors = self.beliefs.writable()
-        assert not isinstance(terms, PointTerms)
-        for j, prior in enumerate(self.beliefs.priors):
-            mode, *_ = minimise_over_ball(X, terms, 0.5 * prior, math.inf, means[j], MODE_GAP)
-            _, _, curvature = evaluate_terms(terms, X @ mode)
-            means[j] = mode
-            factors[j] = np.linalg.cholesky((X.T * curvature) @ X + prior * np.eye(X.shape[1]))
+        fit_modes(self.beliefs, self.data.coordinates, self.data.terms())
+
+
+def fit_modes(beliefs: Beliefs, X: Array, terms: Terms) -> None:
+    """Modes, from the modes before, and curvatures there, through the derivatives of smooth terms."""
+    means, factors = beliefs.writable()
+    assert not isinstance(terms, PointTerms)
+    for j, prior in enumerate(beliefs.priors):
+        mode, *_ = minimise_over_ball(X, terms, 0.5 * prior, math.inf, means[j], MODE_GAP)
+        _, _, curvature = evaluate_terms(terms, X @ mode)
+        means[j] = mode
+        factors[j] = np.linalg.cholesky((X.T * curvature) @ X + prior * np.eye(X.shape[1]))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from likeset._typing import Array
-from likeset.arguments import floats, positive, real_array
+from likeset.arguments import LARGEST, floats, positive, real_array
 from likeset.families.base import (
     largest_predictor,
     misfit,
@@ -37,6 +37,7 @@ class Laplace:
     fast_windows = True
     discrete = False
     observation_shape: tuple[int, ...] = ()
+    largest_offset = LARGEST
 
     def __init__(self, scale: float = 1.0) -> None:
         self.scale = positive("scale", scale)

@@ -35,7 +35,7 @@ import numpy as np
 from likeset._solver.nuisance import MarginalGain
 from likeset._typing import Array
 from likeset.embedded import Embedded
-from likeset.families.beliefs import ExactPosterior
+from likeset.families.beliefs import Beliefs, ExactPosterior
 from likeset.families.predictive import StudentPredictive
 from likeset.state_checks import expect_array, expect_number
 
@@ -100,6 +100,20 @@ class ScalePosterior(ExactPosterior):
         constants = np.array(free)[:, None] - 0.5 * self.log_growth - log(len(SHAPES) * len(self.squares))
         full = [np.broadcast_to(part, constants.shape).ravel() for part in (N, a, self.squares + self.rest)]
         return MarginalGain(constants.ravel(), full[0], full[1], full[2])
+
+    def believed(self, shares: Array) -> tuple[Beliefs, Array, Array]:
+        """Of theta alone: one Gaussian per lambda_j with sigma^2 as it is thought to be (in the geometric mean).
+
+        Beliefs, their shares, and 1/sigma^2 under each.
+        """
+        beliefs, table = self.settled(), shares.reshape(len(self.beliefs.priors), len(self.rates))
+        total = table.sum(axis=1)
+        variances = (self.squares[:, None] + self.rates) / (FORECAST_SHAPE + 0.5 * self.count)
+        within = np.where(total[:, None] > 0.0, table, 1.0)
+        logs = (within * np.log(variances)).sum(axis=1) / within.sum(axis=1)
+        beliefs.priors = beliefs.priors * np.exp(-logs)
+        beliefs.factors *= np.exp(-0.5 * logs)[:, None, None]
+        return beliefs, total, np.exp(-logs)
 
     def state(self) -> dict[str, Array]:
         """Beliefs and sums."""

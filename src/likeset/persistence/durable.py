@@ -120,6 +120,9 @@ def _begin(sequence: ConfidenceSequence) -> None:
     running.ledger = Ledger(sequence.family, sequence.space.covariate_shape)
     running.basis = sequence.space.start()
     running.membership = None if sequence.voices is None else sequence.voices.start(sequence.space)
+    running.directions = (
+        None if sequence.voices is None else sequence.voices.directions(sequence.family, sequence.space)
+    )
     for role in PIECES:
         piece = _fresh(role, sequence)
         own = role in sequence._own_roles  # a copy, so that the one passed in stays the user's
@@ -140,6 +143,8 @@ def _continue(sequence: ConfidenceSequence, rows: Rows, start: int) -> None:
         for piece in asked:
             piece.forecast(phi)
         ledger.append(phi, y, float(weight), float(log_q), int(label))
+        if running.directions is not None:
+            running.directions.record(running.basis, phi, y, float(weight))
         for piece in running.pieces():
             piece.observe(phi, y)
 
@@ -159,6 +164,8 @@ def _contents(sequence: AllOrNothing) -> bytes:
     arrays: dict[str, Any] = {f"{group}/{name}": a for group, state in groups.items() for name, a in state.items()}
     if running.membership is not None:
         arrays["windows/masks"] = running.membership.masks
+    if running.directions is not None:
+        arrays |= {f"directions/{name}": array for name, array in running.directions.state().items()}
     stream = io.BytesIO()
     np.savez(stream, made_by=np.array(_MADE_BY), **arrays)
     return stream.getvalue()
@@ -167,7 +174,7 @@ def _contents(sequence: AllOrNothing) -> bytes:
 def _restore(sequence: ConfidenceSequence, rows: Rows, number: int, contents: bytes) -> None:
     """The inverse of ``_contents``; any exception if it is not."""
     running = sequence._running
-    groups: dict[str, dict[str, Array]] = {group: {} for group in ("ledger", "basis", "windows", *PIECES)}
+    groups: dict[str, dict[str, Array]] = {group: {} for group in ("ledger", "basis", "windows", "directions", *PIECES)}
     with np.load(io.BytesIO(contents), allow_pickle=False) as archive:
         if str(archive["made_by"]) != _MADE_BY:
             raise ValueError("made by another release")
@@ -189,6 +196,8 @@ def _restore(sequence: ConfidenceSequence, rows: Rows, number: int, contents: by
         raise ValueError("not the state of these rows")
     if running.membership is not None:
         running.membership = running.membership.restored({"masks": groups["windows"]["masks"].astype(np.float64)})
+    if running.directions is not None:
+        running.directions.restore(groups["directions"])
     for role in PIECES:
         piece: Any = getattr(running, role)
         if piece is None:

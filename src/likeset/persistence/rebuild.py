@@ -84,9 +84,13 @@ def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], lim
     ledger = running.ledger = Ledger(sequence.family, sequence.space.covariate_shape)
     running.basis = sequence.space.start()
     running.membership = None if sequence.voices is None else sequence.voices.start(sequence.space)
+    running.directions = (
+        None if sequence.voices is None else sequence.voices.directions(sequence.family, sequence.space)
+    )
     pieces = list(pieces)
     width = sum(beliefs_of(sequence.predictor) for piece in pieces if piece is running.forecaster) + 1
     windows = 0 if running.membership is None else len(running.membership.log_shares)
+    windows += 0 if running.directions is None else 8 * len(running.directions.units)
     steps = [_step(piece, (running.forecaster, running.gauge)) for piece in pieces]
     plain = MergedData(merged_sums(sequence.family))
     for x, y, weight, log_q, label, given in zip(*rows.parts(), strict=True):
@@ -98,6 +102,8 @@ def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], lim
             running.membership = running.membership.including(x, int(label))
         running.basis = basis
         ledger.append(phi, y, float(weight), float(log_q), int(label))
+        if running.directions is not None:
+            running.directions.record(basis, phi, y, float(weight))
         plain.add(phi, y)
         for step in steps:
             step(phi, y)

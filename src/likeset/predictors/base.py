@@ -21,7 +21,8 @@ from likeset._typing import Array
 from likeset.arguments import real_number
 from likeset.embedded import Embedded
 from likeset.families.base import Family
-from likeset.spaces.base import Space
+from likeset.predictors.belief import Belief
+from likeset.spaces.base import Basis, Space
 
 
 @runtime_checkable
@@ -89,6 +90,15 @@ class Gauge(Protocol):
 
     def spread(self, phi: Embedded) -> float:
         """The variance of z = x'theta under what is believed so far, times the information of one y about z."""
+        ...
+
+
+@runtime_checkable
+class Believer(Protocol):
+    """A forecaster that believes something about theta itself, and shows it: policies may choose by that."""
+
+    def belief(self, space: Space, basis: Basis) -> Belief:
+        """What is believed now, frozen, for questions in terms of this basis."""
         ...
 
 

@@ -26,7 +26,8 @@ from likeset.families.base import Family
 from likeset.families.merged import MergedData
 from likeset.families.predictive import Predictive
 from likeset.predictors.base import updated_shares
-from likeset.spaces.base import Space
+from likeset.predictors.belief import Belief
+from likeset.spaces.base import Basis, Space
 from likeset.state_checks import expect_log_shares
 from likeset.undo import Undo
 
@@ -121,6 +122,18 @@ class MixtureForecaster:
         made = self._latest[1] if self._latest and self._latest[0] is phi else self.forecast(phi)
         self.log_shares = updated_shares(self.log_shares, made.components.log_densities(y))
         self.posterior.observe(phi, y)
+
+    def belief(self, space: Space, basis: Basis) -> Belief:
+        """What is believed now, frozen, for questions in terms of this basis."""
+        shares = np.exp(self.log_shares)
+        own, precision = getattr(self.posterior, "believed", None), None  # of beliefs that are not about theta alone
+        if own is None:
+            beliefs = self.posterior.settled()
+        else:
+            beliefs, shares, precision = own(shares)
+        return Belief(
+            self.family, space, basis, beliefs.priors, shares / shares.sum(), beliefs.means, beliefs.factors, precision
+        )  # fmt: skip
 
     def gain(self) -> Gain | None:
         """What a numerator made for the test of one scale has earned so far, where beliefs know one."""

@@ -46,20 +46,25 @@ def rows(definition: Definition, s: LikelihoodSet, counts: Counts) -> list[dict[
 
 
 class Counts:
-    """How many rows there are and what their outcomes are on average, by column of the design."""
+    """How many rows there are and what their outcomes are on average, by column of the design.
 
-    def __init__(self, distinct: Array, number_of_row: Array, y: Array) -> None:
+    ``sizes``: trials or exposure of every row, 0 where none was given. Trials are counted as rows; where a row has a
+    size, the average is per trial or per unit of exposure.
+    """
+
+    def __init__(self, distinct: Array, number_of_row: Array, y: Array, sizes: Array, are_trials: bool) -> None:
         outcome = y if y.ndim == 1 else y[:, 0]
-        index = number_of_row.astype(np.intp)
+        index, units = number_of_row.astype(np.intp), np.where(sizes > 0, sizes, 1.0)
         self._distinct = distinct
-        self._rows = np.bincount(index, minlength=len(distinct))
+        self._units = np.bincount(index, weights=units, minlength=len(distinct))
+        self._rows = self._units if are_trials else np.bincount(index, minlength=len(distinct))
         self._sums = np.bincount(index, weights=outcome, minlength=len(distinct))
 
     def of(self, column: int | None) -> tuple[int, float | None]:
         """Rows and mean outcome where the column is one; all rows for None."""
         chosen = np.ones(len(self._distinct), bool) if column is None else self._distinct[:, column] == 1.0
         n = int(self._rows[chosen].sum())
-        return n, float(self._sums[chosen].sum()) / n if n else None
+        return n, float(self._sums[chosen].sum() / self._units[chosen].sum()) if n else None
 
 
 def _observed(q: Question, counts: Counts) -> dict[str, Any]:

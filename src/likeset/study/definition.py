@@ -17,8 +17,10 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.arguments import choice, error_level, positive
-from likeset.errors import InvalidArgumentError, LikesetError, ObservationError
+from likeset.errors import InvalidArgumentError, LikesetError
+from likeset.evidence.intake import given_rows, observations
 from likeset.families import FAMILIES
+from likeset.families.answers import size_name
 from likeset.families.base import Family
 from likeset.persistence.descriptions import describe, piece_from
 from likeset.study.factors import Factor, Levels, factor, factors_of
@@ -26,7 +28,8 @@ from likeset.study.formulas import Formula, like_columns
 from likeset.study.frames import Columns, columns_of
 
 GOALS = ("maximise", "minimise")
-ROLES = ("event", "entry", "trials", "exposure", "offset")
+SIZES = ("trials", "exposure")
+OPTIONS = (*SIZES, "offset")  # of a row, as ``update`` takes them
 LONGEST_NAME = 200
 CONSTANT = "(constant)"
 
@@ -158,14 +161,12 @@ class Definition:
         x = self.covariates(recorded, frame)
         recorded[self.outcome] = frame.numbers(self.outcome)
         recorded |= {column: frame.numbers(column) for column in self.roles.values()}
-        y = self._outcomes(frame, recorded)
+        options = {role: recorded[self.roles[role]] for role in OPTIONS if role in self.roles}
+        y = self._outcomes(frame, recorded, options)
         keys = None
         if self.key is not None:
             keys = [str(value) for value in frame.values(self.key)]
             recorded[self.key] = keys
-        options: dict[str, Array] = {
-            role: recorded[self.roles[role]] for role in ("trials", "exposure", "offset") if role in self.roles
-        }
         return Batch(x, y, recorded, keys, options)
 
     def covariates(self, recorded: Mapping[str, Array], frame: Columns | None = None) -> Array:
@@ -186,16 +187,21 @@ class Definition:
         """Rows of the design for a frame without outcomes."""
         return self.covariates({f.name: f.recorded(frame) for f in self.factors}, frame)
 
-    def _outcomes(self, frame: Columns, recorded: Mapping[str, Array]) -> Array:
+    def _outcomes(self, frame: Columns, recorded: Mapping[str, Array], options: Mapping[str, Array]) -> Array:
         y = recorded[self.outcome]
         if self.family.observation_shape:
             event = recorded[self.roles["event"]] if "event" in self.roles else np.ones(len(y))
             y = np.column_stack([y, event])
+
+        def checked(count: int) -> Array:
+            given = given_rows(self.family, count, **{role: cells[:count] for role, cells in options.items()})
+            return observations(self.family, y[:count], given)
+
         try:
-            return self.family.observations(y) if len(y) else y
-        except ObservationError as error:
-            index = _first_refused(self.family.observations, y)
-            raise frame.error(self.outcome, index, error.problem, error.remedy) from None
+            return checked(len(y))
+        except InvalidArgumentError as error:
+            column = self.roles.get(error.argument.partition("[")[0], self.outcome)
+            raise frame.error(column, _first_refused(checked, len(y)), error.problem, error.remedy) from None
 
     # -- checks -----------------------------------------------------------------------------------------------------
 
@@ -228,9 +234,13 @@ class Definition:
         twice = next((n for n in names if names.count(n) > 1), None)
         if twice is not None:
             raise InvalidArgumentError("column", twice, "has two parts in the study", "use each column once")
-        for role in ("entry", "trials", "exposure", "offset"):
-            if role in self.roles:
-                raise InvalidArgumentError(role, self.roles[role], "cannot be used yet", "leave it out")
+        for role in SIZES:
+            if role in self.roles and size_name(self.family) != role:
+                raise InvalidArgumentError(
+                    role, self.roles[role], f"means nothing for {self.family!r}", "leave it out, see docs/exposure.md"
+                )
+        if "entry" in self.roles:
+            raise InvalidArgumentError("entry", self.roles["entry"], "cannot be used yet", "leave it out")
         lifetimes = bool(self.family.observation_shape)
         for role in ("event", "entry"):
             if role in self.roles and not lifetimes:
@@ -300,13 +310,13 @@ def _example(
     return like_columns(formula, declared, columns_of(like, "like"))
 
 
-def _first_refused(check: Callable[[Array], Array], y: Array) -> int:
-    """The first observation that a family refuses."""
-    fine, bad = 0, len(y)  # y[:fine] is accepted, y[:bad] is not
+def _first_refused(check: Callable[[int], Array], count: int) -> int:
+    """The first row that makes ``check(number of rows)`` fail."""
+    fine, bad = 0, count
     while bad - fine > 1:
         middle = (fine + bad) // 2
         try:
-            check(y[:middle])
+            check(middle)
             fine = middle
         except LikesetError:
             bad = middle

@@ -6,6 +6,7 @@ Everything that touches the engine's inside is here.
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from likeset.spaces import Linear
 from likeset.study.definition import Batch, Definition
 from likeset.study.questions import questions
 
-PARTS = ("x", "y", "weights", "log_q", "classes")
+PARTS = tuple(part.name for part in fields(Rows))
 
 
 class Engine:
@@ -54,7 +55,7 @@ class Engine:
     def update(self, batch: Batch) -> dict[str, Array]:
         """Score rows; what was recorded about them."""
         before = len(self)
-        self.sequence.update(batch.x, batch.y)
+        self.sequence.update(batch.x, batch.y, **batch.options)
         return self.scored(before)
 
     def scored(self, start: int) -> dict[str, Array]:

@@ -356,7 +356,9 @@ class Study:
         with self._lock:
             engine = self._fresh()
             ledger = engine.sequence.ledger
-            counts = answers.Counts(ledger.distinct.rows, ledger.covariate.rows, ledger.y.rows)
+            distinct, numbers, y = ledger.distinct.rows, ledger.covariate.rows, ledger.y.rows
+            are_trials = "trials" in self.definition.roles
+            counts = answers.Counts(distinct, numbers, y, ledger.given.rows[:, 1], are_trials)
             s = engine.set
         return answers.rows(self.definition, s, counts)
 

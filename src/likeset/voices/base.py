@@ -21,7 +21,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -29,12 +29,19 @@ from likeset._solver.problem import VoiceTable
 from likeset._typing import Array, Mask
 from likeset.spaces.base import Space
 
+if TYPE_CHECKING:
+    from likeset.families.base import Family
+    from likeset.voices.directions import Directions
+
 
 class Voices(ABC):
     """Settings of voices: fixed before the first observation."""
 
     ratio: float | None = None
     """Of one threshold between classes to the next; None where classes do not matter, and ``label`` is never asked."""
+
+    lone: ClassVar[bool] = False
+    """Whether these voices cannot be a part of others: they take others beside them."""
 
     @property
     def gauged(self) -> bool:
@@ -56,6 +63,10 @@ class Voices(ABC):
     def label(self, spread: float) -> int:
         """The class of an observation whose z was known up to the variance ``spread``, in units of the noise."""
         return 0
+
+    def directions(self, family: Family, space: Space) -> Directions | None:
+        """The sums of directional voices before anything was seen, None if there are none; or a typed error."""
+        return None
 
 
 class SharedMasks:

@@ -185,8 +185,10 @@ class Within(_Pair):
 
 
 def _checked(name: str, voices: Any) -> Voices:
-    if isinstance(voices, Voices):
+    if isinstance(voices, Voices) and not voices.lone:
         return voices
+    if isinstance(voices, Voices):
+        raise InvalidArgumentError(name, voices, "cannot be a part of others", "say Contrasts(..., others=...) instead")
     raise InvalidArgumentError(name, voices, "is no kind of voices", "pass e.g. Windows(...) or Patience()")
 
 

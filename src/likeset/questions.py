@@ -1,0 +1,75 @@
+"""Announced questions: which evidence answers which of them.
+
+Simultaneous contrasts are voices in one average, and one set answers everything. Otherwise every announced question has
+a set of its own, in which its voices stand beside the others, and the others alone answer whatever was not announced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from likeset._typing import Array, IntArray
+from likeset.evidence.directional import with_directions
+from likeset.evidence.evidence import Evidence
+from likeset.evidence.unknown_scale import ScaleEvidence
+from likeset.spaces.base import Space
+from likeset.spaces.linear import Linear
+from likeset.voices.contrasts import Contrasts
+from likeset.voices.directions import Measured
+
+PARALLEL = 1e-12  # a question is an announced one if the cosine of the two is this close to one
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The contrasts announced, and what is known about them."""
+
+    contrasts: Contrasts
+    measured: Measured
+
+    def of_all(self, others: Evidence | ScaleEvidence) -> Evidence | ScaleEvidence:
+        """The evidence that ``contains`` and questions that were not announced go by."""
+        if not self.contrasts.simultaneous or not isinstance(others, Evidence):
+            return others
+        return with_directions(others, self.measured, self.contrasts.share, len(self.contrasts.A))
+
+    def of_one(self, others: Evidence | ScaleEvidence, contrast: int) -> Evidence:
+        """The evidence that one announced question has of its own."""
+        assert isinstance(others, Evidence)
+        return with_directions(others, self.measured.only(contrast), self.contrasts.share, 1)
+
+    def asked(self, space: Space, X: Array, Y: Array | None = None) -> IntArray | None:
+        """Which contrast x'theta (or x'theta - y'theta) is, row by row, -1 for none; None if one set answers all."""
+        return None if self.contrasts.simultaneous else announced(self.contrasts, space, X, Y)
+
+
+def announced(contrasts: Contrasts, space: Space, X: Array, Y: Array | None = None) -> IntArray:
+    """The contrast that x'theta, or x'theta - y'theta, is a multiple of, by number, for every row; -1 for none."""
+    first = space.covariates(contrasts.A, "A")
+    second = None if contrasts.minus is None else space.covariates(contrasts.minus, "minus")
+    if isinstance(space, Linear):
+        asked = X if Y is None else X - Y
+        rows = first if second is None else first - second
+        return _parallel(asked, rows)
+    found = np.full(len(X), -1)
+    if (Y is None) != (second is None):
+        return found
+    for j in range(len(first)):
+        if Y is None or second is None:
+            hit = (first[j] == X).all(axis=1)
+        else:
+            hit = ((first[j] == X) & (second[j] == Y)).all(axis=1)
+            hit |= ((second[j] == X) & (first[j] == Y)).all(axis=1)
+        found[hit & (found < 0)] = j
+    return found
+
+
+def _parallel(asked: Array, rows: Array) -> IntArray:
+    """The first of ``rows`` that is a multiple of each row asked for, -1 if there is none."""
+    lengths = np.linalg.norm(asked, axis=1)
+    units = asked / np.where(lengths > 0.0, lengths, 1.0)[:, None]
+    cosines = np.abs(units @ (rows / np.linalg.norm(rows, axis=1)[:, None]).T)
+    best = np.argmax(cosines, axis=1)
+    return np.where(cosines[np.arange(len(asked)), best] >= 1.0 - PARALLEL, best, -1)

@@ -1,0 +1,149 @@
+r"""Contrasts: voices for questions that are announced before the first observation.
+
+A set for all of theta pays for every dimension. The evidence against theta may depend on the theta *under test*, so one
+voice compares it with alternatives that differ along the question only, and pays for one dimension:
+
+    C_a = { theta in Theta :  (1 - share) R_others(theta) + share R_a(theta) <= 1/alpha }
+
+R_others are voices that keep the rest of theta in place (patience, windows, the joint ratio), R_a the directional voice
+of :mod:`~likeset.voices.directions`. For every theta, R_a has expectation one under theta, whatever the design: the
+average is a martingale at the truth. docs/contrasts.md has the proof on one page.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from likeset._typing import Array, Mask
+from likeset.arguments import flag, real_array, real_number
+from likeset.curves import Curve
+from likeset.errors import InvalidArgumentError, ShapeError
+from likeset.families.base import Family
+from likeset.spaces.base import Space
+from likeset.voices.base import Membership, Voices
+from likeset.voices.directions import Directions
+from likeset.voices.patience import Patience
+
+MOST = 4096  # contrasts: more would leave next to nothing of the error level to each
+
+
+class Contrasts(Voices):
+    """Questions a'theta announced before the first observation, each with a voice of its own.
+
+    Parameters
+    ----------
+    A             one contrast per row: coefficients of theta; in a function space, points x, for f(x)
+    simultaneous  True: one set at alpha for all answers together. False: every announced question has a set of its own
+                  at alpha, as fixed-sample intervals of coefficients do; ``contains``, ``is_empty`` and questions that
+                  were not announced then belong to the other voices alone
+    minus         rows to be subtracted: differences of arms; in a function space f(x) - f(x')
+    share         of the error level for the contrasts; the rest is for ``others``
+    others        voices that keep the rest of theta in place, ``Patience()`` if not given; None: one joint ratio
+
+    For Gaussian and log-normal noise. Contrasts are part of the model: they must not depend on any y.
+
+    >>> import likeset as ls
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(300, 5))
+    >>> y = x @ [0.5, 0.0, -0.3, 0.2, 0.1] + rng.normal(size=300)
+    >>> width = []
+    >>> for voices in (ls.Contrasts(np.eye(5), simultaneous=False), ls.Patience()):
+    ...     seq = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(dim=5, bound=3.0), voices=voices)
+    ...     seq.update(x, y)
+    ...     low, high = seq.set.interval(np.eye(5))
+    ...     width.append(np.mean(high - low))
+    >>> bool(width[0] < 0.8 * width[1])
+    True
+    """
+
+    lone = True
+
+    def __init__(
+        self, A: Any, simultaneous: bool = True, *, minus: Any = None, share: float = 0.7, others: Any = ...
+    ) -> None:
+        self.A = _rows("A", A)
+        self.simultaneous = flag("simultaneous", simultaneous)
+        self.minus = None if minus is None else _rows("minus", minus)
+        if self.minus is not None:
+            if len(self.minus) == 1:
+                self.minus = np.repeat(self.minus, len(self.A), axis=0)
+            if self.minus.shape != self.A.shape:
+                raise ShapeError(
+                    "minus", minus, f"has shape {self.minus.shape}", f"pass one row, or one for each of {len(self.A)}"
+                )
+        self.share = real_number("share", share)
+        if not 0.0 < self.share < 1.0:
+            raise InvalidArgumentError("share", share, "is not between 0 and 1", "pass e.g. 0.7")
+        self.others: Voices | None = Patience() if others is ... else others
+        if self.others is not None and (not isinstance(self.others, Voices) or self.others.lone):
+            raise InvalidArgumentError(
+                "others", others, "are no voices that hear rows", "pass e.g. Patience(), Windows(...), or None"
+            )
+        self.ratio = None if self.others is None else self.others.ratio
+
+    def __repr__(self) -> str:
+        kind = "" if self.simultaneous else ", simultaneous=False"
+        return f"Contrasts({len(self.A)} contrasts{kind}, share={self.share:g}, others={self.others!r})"
+
+    @property
+    def parts(self) -> dict[str, Voices]:
+        """The other voices, described on their own."""
+        return {} if self.others is None else {"others": self.others}
+
+    def settings(self) -> dict[str, Any]:
+        """Constructor arguments, but for ``others`` where there are any."""
+        minus = None if self.minus is None else self.minus.tolist()
+        found = {"A": self.A.tolist(), "simultaneous": int(self.simultaneous), "minus": minus, "share": self.share}
+        return found | {"others": None} if self.others is None else found
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Contrasts:
+        """The inverse of ``settings``; files know no booleans."""
+        return cls(**settings | {"simultaneous": {0: False, 1: True}[settings["simultaneous"]]})
+
+    def label(self, spread: float) -> int:
+        """The class that the other voices ask for."""
+        return 0 if self.others is None else self.others.label(spread)
+
+    def start(self, space: Space) -> Membership:
+        """Membership of the other voices."""
+        first = space.covariates(self.A, "A")
+        if self.minus is not None:
+            second = space.covariates(self.minus, "minus")
+            same = (first == second).all(axis=1)
+            if same.any():
+                index = int(np.argmax(same))
+                raise InvalidArgumentError(
+                    f"minus[{index}]", second[index], "is the same row as in A", "a contrast must not be zero"
+                )
+        shares = np.zeros(1) if self.others is None else self.others.start(space).log_shares
+        return Membership(self, space, shares, np.zeros((len(shares), 0), dtype=bool))
+
+    def of(self, space: Space, x: Array, label: int) -> Mask:
+        """Which of the other voices hear the group."""
+        return np.ones(1, dtype=bool) if self.others is None else self.others.of(space, x, label)
+
+    def directions(self, family: Family, space: Space) -> Directions:
+        """The sums of the directional voices before anything was seen."""
+        if getattr(family, "curve", None) is not Curve.QUADRATIC or getattr(family, "canonical_scale", None) is None:
+            raise InvalidArgumentError(
+                "voices",
+                self,
+                f"have no directional voices for {family!r}, whose log-density is not quadratic in z",
+                "use Gaussian or LogNormal noise, or Patience()",
+            )
+        first = space.covariates(self.A, "A")
+        second = None if self.minus is None else space.covariates(self.minus, "minus")
+        return Directions(first, second, family, space.bound)
+
+
+def _rows(name: str, value: Any) -> Array:
+    array = real_array(name, value)
+    array = array.reshape(1, -1) if array.ndim <= 1 else array
+    if array.ndim != 2 or array.size == 0:
+        raise ShapeError(name, value, f"has shape {array.shape}", "pass one contrast per row")
+    if len(array) > MOST:
+        raise ShapeError(name, value, f"has {len(array)} rows", f"announce at most {MOST} contrasts")
+    return array
