@@ -343,7 +343,7 @@ def findings(answers: dict[str, Any], certain: dict[tuple[str, str], int]) -> li
             "equivalent": f"is as good as {control}, within the margin",
             "positive": "has a positive effect",
             "negative": "has a negative effect",
-        }.get(verdict, f"against {control}: not decided yet" if control else "not decided yet")
+        }.get(verdict, f"against {control}" if control else "")
         found.append({"level": row["level"], "verdict": verdict, "said": said, "since": certain.get((row["factor"], row["level"]))})
     return found
 

@@ -26,7 +26,7 @@ def pictures(study: Study, answers: dict[str, Any], looks: list[dict[str, Any]])
 
 
 def _figure(height: float = 3.4) -> tuple[Figure, Any]:
-    figure = Figure(figsize=(7.2, height))
+    figure = Figure(figsize=(6.2, height))
     return figure, figure.subplots()
 
 
