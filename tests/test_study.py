@@ -364,3 +364,23 @@ def test_bad_totals_are_refused_with_their_row(kind):
 def test_sizes_that_mean_nothing_are_refused():
     with pytest.raises(ls.InvalidArgumentError, match="means nothing for Gaussian"):
         ls.Study("d", factors={"variant": ["A"]}, outcome={"y": ls.Gaussian()}, trials="visitors", store=None)
+
+
+def test_interim_looks_at_lifetimes_never_count_time_twice():
+    """(entry, exit, event) rows of two looks have the likelihood of the whole lives."""
+
+    def study():
+        return ls.Study(
+            "life", factors={"arm": ["a", "b"]}, outcome={"exit": ls.Weibull(1.5)}, event="dead", entry="entry",
+            control="a", store=None,
+        )  # fmt: skip
+
+    looks, whole = study(), study()
+    looks.tell([{"arm": "a", "entry": 0, "exit": 0.8, "dead": 0}, {"arm": "b", "entry": 0, "exit": 0.5, "dead": 1}])
+    looks.tell([{"arm": "a", "entry": 0.8, "exit": 1.3, "dead": 1}])
+    whole.tell([{"arm": "a", "entry": 0, "exit": 1.3, "dead": 1}, {"arm": "b", "entry": 0, "exit": 0.5, "dead": 1}])
+    first, second = looks.set, whole.set
+    thetas = np.array([[0.1, 0.2], [0.5, -0.3]])
+    np.testing.assert_allclose(np.diff(first.log_ratio(thetas)), np.diff(second.log_ratio(thetas)))
+    with pytest.raises(ls.RowError, match=r"exit, row 1 = 0\.7 is not after its entry"):
+        looks.tell([{"arm": "a", "entry": 0.8, "exit": 0.7, "dead": 1}])

@@ -85,9 +85,10 @@ def _fill_intervals(
 ) -> None:
     X = np.array([q.x for q in asked])
     z_low, z_high = s.interval(X)
-    low, high = asking.mean_ends(definition.family, (z_low, z_high))
+    scale = asking.Scale(definition.family)
+    low, high = scale.mean_ends((z_low, z_high))
     z = X @ s.centre if s.n_observations else np.full(len(X), np.nan)
-    mean = asking.mean_ends(definition.family, (z, z))[0]
+    mean = scale.mean_ends((z, z))[0]
     for i, (q, line) in enumerate(zip(asked, lines, strict=True)):
         known = line["n"] > 0
         line |= {"z": z[i] if known else None, "z_lower": z_low[i], "z_upper": z_high[i]}
@@ -100,7 +101,7 @@ def _fill_intervals(
 def _fill_comparisons(
     definition: Definition, s: LikelihoodSet, asked: list[Question], lines: list[dict[str, Any]]
 ) -> None:
-    family = definition.family
+    scale = asking.Scale(definition.family)
     tested = [i for i, q in enumerate(asked) if (q.against is not None and not q.is_control) or not q.is_level]
     if not tested:
         return
@@ -109,7 +110,7 @@ def _fill_comparisons(
     log_e = asking.log_e_values(s, directions)
     compared = [i for i in tested if asked[i].is_level]
     against = np.array([asked[i].against for i in compared])
-    found = asking.contrasts(s, family, np.array([asked[i].x for i in compared]), against) if compared else {}
+    found = asking.contrasts(s, scale, np.array([asked[i].x for i in compared]), against) if compared else {}
     means = {i: lines[i]["estimate"] for i in compared}
     control = {asked[i].factor: lines[i]["estimate"] for i, q in enumerate(asked) if q.is_control}
     for k, i in enumerate(tested):
@@ -121,7 +122,7 @@ def _fill_comparisons(
         log_e_value = None if log_e is None else float(log_e[k])
         limit = -math.log(s.alpha)
         decided = bool(low[k] > 0 or high[k] < 0) and (log_e_value is None or log_e_value > limit)
-        higher = bool(low[k] > 0) == asking.mean_rises(family)
+        higher = bool(low[k] > 0) == scale.rises
         if not decided and log_e_value is not None:  # what rounding has decided in one place only is open everywhere
             log_e_value = min(log_e_value, limit)
         ends = {of: _agreeing(pair, _NEUTRAL[of], decided, higher) for of, pair in ends.items()}
@@ -135,7 +136,7 @@ def _fill_comparisons(
             line["verdict"] = (POSITIVE if low[k] > 0 else NEGATIVE) if decided else NOT_YET
             continue
         better = higher == (definition.goal == "maximise")
-        line["verdict"] = _verdict(decided, better, ends["difference"], definition.margin)
+        line["verdict"] = _verdict(decided, better, ends.get("difference"), definition.margin)
 
 
 def _agreeing(ends: tuple[float, float], neutral: float, decided: bool, higher: bool) -> tuple[float, float]:
@@ -151,8 +152,8 @@ def _agreeing(ends: tuple[float, float], neutral: float, decided: bool, higher: 
     return low, min(high, float(np.nextafter(neutral, -np.inf)))
 
 
-def _verdict(decided: bool, is_better: bool, difference: tuple[float, float], margin: float | None) -> str:
-    if margin is not None and -margin <= difference[0] and difference[1] <= margin:
+def _verdict(decided: bool, is_better: bool, difference: tuple[float, float] | None, margin: float | None) -> str:
+    if margin is not None and difference is not None and -margin <= difference[0] and difference[1] <= margin:
         return EQUIVALENT
     if decided:
         return BETTER if is_better else WORSE

@@ -19,6 +19,7 @@ from likeset.persistence.rebuild import Rows
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet
 from likeset.spaces import Linear
+from likeset.study.answers import Counts
 from likeset.study.definition import Batch, Definition
 from likeset.study.questions import questions
 
@@ -52,11 +53,15 @@ class Engine:
         """The confidence set of all rows."""
         return self.sequence.set
 
-    def update(self, batch: Batch) -> dict[str, Array]:
-        """Score rows; what was recorded about them."""
-        before = len(self)
+    def counts(self) -> Counts:
+        """Rows and mean outcomes, for the table."""
+        ledger = self.sequence.ledger
+        distinct, numbers, y = ledger.distinct.rows, ledger.covariate.rows, ledger.y.rows
+        return Counts(distinct, numbers, y, ledger.given.rows[:, 1], "trials" in self.definition.roles)
+
+    def update(self, batch: Batch) -> None:
+        """Score rows."""
         self.sequence.update(batch.x, batch.y, **batch.options)
-        return self.scored(before)
 
     def scored(self, start: int) -> dict[str, Array]:
         """The rows from number ``start`` on, as they were scored."""

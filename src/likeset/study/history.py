@@ -62,7 +62,9 @@ class History:
         new = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         before = len(engine)
         fixed = set(looks_between(0, before + 1)) - {before + 1}
-        self.looks = [look for look in self.looks if look["rows"] in fixed]  # the end is a look only while it is the end
+        self.looks = [
+            look for look in self.looks if look["rows"] in fixed
+        ]  # the end is a look only while it is the end
         at = before
         for n in looks_between(before, head.rows):
             engine.replay({name: cells[at - before : n - before] for name, cells in new.items()})
@@ -73,9 +75,7 @@ class History:
         return self.looks
 
     def _lines(self) -> list[dict[str, Any]]:
-        s, ledger = self._engine.set, self._engine.sequence.ledger
-        counts = answers.Counts(ledger.distinct.rows, ledger.covariate.rows, ledger.y.rows)
-        lines = answers.rows(self._study.definition, s, counts)
+        lines = answers.rows(self._study.definition, self._engine.set, self._engine.counts())
         return [answers.finite({name: line[name] for name in (*_KEPT, *_COMPARED)}) for line in lines]
 
 
@@ -101,7 +101,9 @@ def _replaying(study: Study) -> Engine:
     own = engine.sequence
     nothing: Array = np.zeros(len(study.definition.columns))
     try:
-        engine.sequence = ConfidenceSequence(own.family, own.space, own.alpha, predictor=Fixed(nothing), voices=own.voices)
+        engine.sequence = ConfidenceSequence(
+            own.family, own.space, own.alpha, predictor=Fixed(nothing), voices=own.voices
+        )
     except LikesetError:
         engine.sequence = own  # slower, the same answers
     return engine

@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -27,7 +27,7 @@ from likeset.errors import (
 )
 from likeset.extras import optional_packages
 from likeset.sets import LikelihoodSet
-from likeset.study import answers, asking, wording
+from likeset.study import answers, asking, transfer, wording
 from likeset.study.database import Head, StoredBatch, StoredStudy
 from likeset.study.definition import Batch, Definition, differences, study_name
 from likeset.study.engine import Engine
@@ -37,6 +37,7 @@ from likeset.study.order import warn_if_sorted
 from likeset.study.packing import packed, unpacked
 from likeset.study.store import DEFAULT, Store
 
+ROWS_AT_ONCE = 5000  # that are scored between two signs of progress
 BATCH_BYTES = 64 << 20  # of covariates in one stored batch
 _SUSPICIOUS = 20  # rows that come again as a whole
 
@@ -169,7 +170,10 @@ class Study:
         ``rows``: a frame of pandas, polars or Arrow, a list of dicts, a dict of columns, the path of a CSV or Parquet
         file. Columns that the study does not use are ignored. All or nothing: after an error no row of these counts.
         """
-        frame = columns_of(rows)
+        return self._tell(columns_of(rows), lambda done: None)
+
+    def _tell(self, frame: Columns, on_rows: Callable[[int], None]) -> Told:
+        """``tell``; says now and then how many rows have been scored."""
         if len(frame) == 0:
             return Told(0, 0, self.n)
         batch = self.definition.batch(frame)
@@ -184,7 +188,7 @@ class Study:
                     new, digests = self._new_rows(connection, batch)
                     if len(new):
                         ahead = True
-                        self._record(connection, engine, new, digests)
+                        self._record(connection, engine, new, digests, on_rows)
                     total = len(engine)
             except (
                 BaseException
@@ -195,9 +199,14 @@ class Study:
             self._keep_state(engine)
         return Told(len(new), len(batch) - len(new), total)
 
-    def _record(self, connection: Any, engine: Engine, new: Batch, digests: list[bytes]) -> None:
+    def _record(
+        self, connection: Any, engine: Engine, new: Batch, digests: list[bytes], on_rows: Callable[[int], None]
+    ) -> None:
         first = len(engine)
-        scored = engine.update(new)
+        for start in range(0, len(new), ROWS_AT_ONCE):
+            engine.update(new.part(start, start + ROWS_AT_ONCE))
+            on_rows(min(start + ROWS_AT_ONCE, len(new)))
+        scored = engine.scored(first)
         step = max(1, BATCH_BYTES // (8 * new.x.shape[1]))
         for start in range(0, len(new), step):
             part = slice(start, start + step)
@@ -326,6 +335,18 @@ class Study:
         levels = {f.name: f for f in self.definition.factors if isinstance(f, Levels)}
         return {n: levels[n].shown(np.array([v]))[0] if n in levels else v for n, v in recorded.items()}
 
+    def _shown_columns(self, recorded: dict[str, Any]) -> dict[str, list[Any]]:
+        """Recorded columns as the user wrote them."""
+        levels = {f.name: f for f in self.definition.factors if isinstance(f, Levels)}
+        return {
+            name: levels[name].shown(cells)
+            if name in levels
+            else list(cells)
+            if isinstance(cells, list)
+            else cells.tolist()
+            for name, cells in recorded.items()
+        }
+
     # -- answers ------------------------------------------------------------------------------------------------------
 
     @property
@@ -355,11 +376,7 @@ class Study:
         """The table as plain dicts, one per level or coefficient."""
         with self._lock:
             engine = self._fresh()
-            ledger = engine.sequence.ledger
-            distinct, numbers, y = ledger.distinct.rows, ledger.covariate.rows, ledger.y.rows
-            are_trials = "trials" in self.definition.roles
-            counts = answers.Counts(distinct, numbers, y, ledger.given.rows[:, 1], are_trials)
-            s = engine.set
+            counts, s = engine.counts(), engine.set
         return answers.rows(self.definition, s, counts)
 
     def table(self) -> Any:
@@ -384,8 +401,9 @@ class Study:
         x, s = self.definition.asked(frame), self.set
         z_low, z_high = s.interval(x) if len(x) else (np.zeros(0), np.zeros(0))
         z = x @ s.centre if s.n_observations else np.full(len(x), np.nan)
-        low, high = asking.mean_ends(self.definition.family, (z_low, z_high))
-        mean = asking.mean_ends(self.definition.family, (z, z))[0]
+        scale = asking.Scale(self.definition.family)
+        low, high = scale.mean_ends((z_low, z_high))
+        mean = scale.mean_ends((z, z))[0]
         return pandas.DataFrame(
             {"estimate": mean, "lower": low, "upper": high, "z": z, "z_lower": z_low, "z_upper": z_high}
         )
@@ -412,6 +430,16 @@ class Study:
 
     def _repr_html_(self) -> str:
         return wording.html(self.to_json())
+
+    def export(self, folder: str | PathLike[str]) -> None:
+        """Write the study to a folder: study.json, rows.csv (as told) and scored.csv. ``import_from`` reads it."""
+        transfer.export(self, folder)
+
+    @classmethod
+    def import_from(cls, folder: str | PathLike[str], store: str | PathLike[str] | Store | None = DEFAULT) -> Self:
+        """A study that ``export`` wrote, in a store that has none of its name; its fingerprint is the same."""
+        target = _store(store)
+        return transfer.read_export(folder, target._database, lambda name: cls.open(name, target))  # type: ignore
 
     def __repr__(self) -> str:
         place = "memory" if self.store.path is None else str(self.store.path)

@@ -86,20 +86,38 @@ def family_text(described: dict[str, Any]) -> str:
 
     >>> family_text({"type": "Gaussian", "settings": {"sigma": 2.0}})
     'Gaussian(sigma=2.0)'
+    >>> family_text({"type": "Gaussian", "settings": {"sigma": {"unknown": [0.0, "inf"]}}})
+    'Gaussian(sigma unknown)'
     """
-    name = described.get("type") or described.get("own")
-    return f"{name}({', '.join(f'{key}={value}' for key, value in (described.get('settings') or {}).items())})"
+    settings = (described.get("settings") or {}).items()
+    parts = [f"{key} unknown" if isinstance(value, dict) else f"{key}={value}" for key, value in settings]
+    return f"{described.get('type') or described.get('own')}({', '.join(parts)})"
+
+
+def lines(answers: dict[str, Any], width: int | None = None) -> list[str]:
+    """The table as aligned text; where it would be wider than ``width``, without what says the same in other words."""
+    headings, rows = cells(answers)
+    for dropped in ("p-value", "odds ratio", "observed", "ratio", "estimate"):
+        if width is None or _total(headings, rows) <= width:
+            break
+        if dropped in headings:
+            j = headings.index(dropped)
+            headings, rows = headings[:j] + headings[j + 1 :], [row[:j] + row[j + 1 :] for row in rows]
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    found = []
+    for line in (headings, *rows):
+        aligned = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))]
+        found.append("  ".join(aligned).rstrip())
+    return found
+
+
+def _total(headings: list[str], rows: list[list[str]]) -> int:
+    return sum(max(map(len, column)) + 2 for column in zip(headings, *rows, strict=True)) - 2
 
 
 def summary(answers: dict[str, Any]) -> str:
     """The answers as text."""
-    headings, rows = cells(answers)
-    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-    lines = [f"Study {answers['name']}", *sentences(answers), ""]
-    for line in (headings, *rows):
-        aligned = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))]
-        lines.append("  ".join(aligned).rstrip())
-    return "\n".join(lines)
+    return "\n".join([f"Study {answers['name']}", *sentences(answers), "", *lines(answers)])
 
 
 def html(answers: dict[str, Any]) -> str:

@@ -115,7 +115,9 @@ class Pages:
         """The door: who shows the token gets a cookie."""
         client = request.client.host if request.client is not None else "here"
         if not self.limits.allows("guesses", client):
-            return self._page(request, "error.html", 429, title="Too many attempts", text="Wait a minute, and try again.")
+            return self._page(
+                request, "error.html", 429, title="Too many attempts", text="Wait a minute, and try again."
+            )
         if not self.gate.is_token(request.query_params.get("token", "")):
             text = "Open the address that the server printed when it started."
             return self._page(request, "error.html", 401, title="This is not the token", text=text)
@@ -174,7 +176,9 @@ class Pages:
         if answers is None:
             return self._page(request, "error.html", 503, title="Not yet", text="The study is being opened; try again.")
         try:
-            rows: Any = str(form["csv"]) if form.get("csv", "").strip() else [row_from(form, fields_of(answers["definition"]))]
+            rows: Any = (
+                str(form["csv"]) if form.get("csv", "").strip() else [row_from(form, fields_of(answers["definition"]))]
+            )
             told = await self.desk.tell(name, rows)
         except (LikesetError, Refused) as error:
             return await self._study_page(request, name, 422, message=str(error), filled=form)
@@ -208,7 +212,9 @@ class Pages:
         if await self.desk.study(name) is None:
             return self._missing(request, name)
         path = await self.desk.data(name)
-        return FileResponse(path, filename=_file_name(name, "csv"), media_type="text/csv", background=BackgroundTask(os.unlink, path))
+        return FileResponse(
+            path, filename=_file_name(name, "csv"), media_type="text/csv", background=BackgroundTask(os.unlink, path)
+        )
 
     async def report(self, request: Request) -> Response:
         """One file with everything, for mail and archives."""
@@ -223,7 +229,10 @@ class Pages:
             pictures=await self.desk.pictures(name), style=(HERE / "static" / "page.css").read_text(encoding="utf-8"),
         )  # fmt: skip
         policy = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; sandbox"
-        shown = {"Content-Security-Policy": policy, "Content-Disposition": f'attachment; filename="{_file_name(name, "html")}"'}
+        shown = {
+            "Content-Security-Policy": policy,
+            "Content-Disposition": f'attachment; filename="{_file_name(name, "html")}"',
+        }
         return HTMLResponse(text, headers=shown)
 
     async def events(self, request: Request) -> Response:
@@ -258,13 +267,30 @@ class Pages:
         """A new study from {"name", "factors", "outcome", "family": [name, settings], ...}."""
         given = await _json(request)
         if not isinstance(given, dict) or not isinstance(given.get("family"), (list, str)):
-            return JSONResponse({"error": "InvalidArgument", "text": 'pass {"name", "factors", "outcome", "family", ...}.'}, 422)
+            return JSONResponse(
+                {"error": "InvalidArgument", "text": 'pass {"name", "factors", "outcome", "family", ...}.'}, 422
+            )
         family = given["family"]
         wanted: Any = (family, {}) if isinstance(family, str) else tuple(family)
-        allowed = ("name", "factors", "outcome", "control", "goal", "alpha", "margin", "key", "event", "units", "formula", "bound")
+        allowed = (
+            "name",
+            "factors",
+            "outcome",
+            "control",
+            "goal",
+            "alpha",
+            "margin",
+            "key",
+            "event",
+            "units",
+            "formula",
+            "bound",
+        )
         unknown = set(given) - {*allowed, "family"}
         if unknown or len(wanted) != 2 or not isinstance(wanted[1], dict):
-            return JSONResponse({"error": "InvalidArgument", "text": f"unknown parts: {sorted(unknown)}; use {allowed}."}, 422)
+            return JSONResponse(
+                {"error": "InvalidArgument", "text": f"unknown parts: {sorted(unknown)}; use {allowed}."}, 422
+            )
         options = {part: given[part] for part in allowed if part in given}
         options["name"], options["outcome"] = options.get("name", ""), options.get("outcome", "outcome")
         options["factors"] = _plain_factors(options.get("factors"))
@@ -301,7 +327,9 @@ class Pages:
         return found
 
     def _missing(self, request: Request, name: str) -> Response:
-        return self._page(request, "error.html", 404, title="No such study", text=f"There is no study {name!r} in this store.")
+        return self._page(
+            request, "error.html", 404, title="No such study", text=f"There is no study {name!r} in this store."
+        )
 
     async def not_found(self, request: Request, error: Exception) -> Response:
         """A page that does not exist."""
@@ -325,7 +353,13 @@ class Pages:
         """A bug: no detail for strangers."""
         if request.url.path.startswith("/api/"):
             return JSONResponse({"error": "Failed", "text": "the server failed; its log says why."}, 500)
-        return self._page(request, "error.html", 500, title="The server failed", text="Its log says why. Nothing acknowledged is lost.")
+        return self._page(
+            request,
+            "error.html",
+            500,
+            title="The server failed",
+            text="Its log says why. Nothing acknowledged is lost.",
+        )
 
 
 def findings(answers: dict[str, Any], certain: dict[tuple[str, str], int]) -> list[dict[str, Any]]:
@@ -344,7 +378,14 @@ def findings(answers: dict[str, Any], certain: dict[tuple[str, str], int]) -> li
             "positive": "has a positive effect",
             "negative": "has a negative effect",
         }.get(verdict, f"against {control}" if control else "")
-        found.append({"level": row["level"], "verdict": verdict, "said": said, "since": certain.get((row["factor"], row["level"]))})
+        found.append(
+            {
+                "level": row["level"],
+                "verdict": verdict,
+                "said": said,
+                "since": certain.get((row["factor"], row["level"])),
+            }
+        )
     return found
 
 
@@ -352,7 +393,9 @@ class Forged(LikesetError):
     """A form that did not come from a page of this server."""
 
     def __init__(self) -> None:
-        super().__init__("This form did not come from a page of this server, or the server was restarted: load the page again.")
+        super().__init__(
+            "This form did not come from a page of this server, or the server was restarted: load the page again."
+        )
 
 
 async def _json(request: Request) -> Any:

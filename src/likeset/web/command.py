@@ -17,7 +17,9 @@ from likeset.messages import say
 
 def serve_command(
     store: Annotated[Path, typer.Argument(help="The store; it is made with the first study.")] = Path("likeset.db"),
-    host: Annotated[str, typer.Option(help="Address to bind to; any but this computer's own needs the token for everything.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to bind to; any but this computer's own needs the token for everything.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes any that is free.")] = 8765,
     read_only: Annotated[bool, typer.Option("--read-only", help="Nobody can write.")] = False,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
@@ -44,7 +46,9 @@ def demo_command(
 
     console = Console()
     store.parent.mkdir(parents=True, exist_ok=True)
-    with Progress(SpinnerColumn(), *Progress.get_default_columns()[:3], TimeRemainingColumn(), console=console, transient=True) as progress:
+    with Progress(
+        SpinnerColumn(), *Progress.get_default_columns()[:3], TimeRemainingColumn(), console=console, transient=True
+    ) as progress:
         task = progress.add_task("Telling the examples", total=1.0)
         names = build_demo(store, lambda fraction: progress.update(task, completed=fraction))
     say(console, f"Studies in {store}: {', '.join(names)}")

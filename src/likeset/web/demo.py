@@ -63,12 +63,22 @@ def _simulated() -> dict[str, list[dict[str, Any]]]:
     rng = np.random.default_rng(2023)
     variant = rng.integers(3, size=1800)
     converted = rng.uniform(size=1800) < np.array([0.09, 0.10, 0.16])[variant]
-    signup = [{"visitor": i + 1, "variant": "ABC"[v], "converted": int(c)} for i, (v, c) in enumerate(zip(variant, converted, strict=True))]
+    signup = [
+        {"visitor": i + 1, "variant": "ABC"[v], "converted": int(c)}
+        for i, (v, c) in enumerate(zip(variant, converted, strict=True))
+    ]
     ward = rng.integers(2, size=160)
     days = np.array([7.5, 5.0])[ward] * rng.weibull(1.5, size=160)
     wards = ("usual care", "new protocol")
-    stay = [{"ward": wards[w], "days": round(max(min(d, 14.0), 0.01), 2), "discharged": int(d < 14.0)} for w, d in zip(ward, days, strict=True)]
-    temperature, hours, catalyst = rng.uniform(20, 90, size=12).round(), rng.uniform(1, 24, size=12).round(1), rng.integers(2, size=12)
+    stay = [
+        {"ward": wards[w], "days": round(max(min(d, 14.0), 0.01), 2), "discharged": int(d < 14.0)}
+        for w, d in zip(ward, days, strict=True)
+    ]
+    temperature, hours, catalyst = (
+        rng.uniform(20, 90, size=12).round(),
+        rng.uniform(1, 24, size=12).round(1),
+        rng.integers(2, size=12),
+    )
     mean = 55 + 0.25 * (temperature - 55) + 0.4 * (hours - 12.5) + 6.0 * catalyst
     measured = (mean + 3.0 * rng.normal(size=12)).round(1)
     campaign = [

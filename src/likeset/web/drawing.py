@@ -56,7 +56,9 @@ def _over_time(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure |
     if len(looks) < 2:
         return None
     compared = [line["level"] for line in looks[-1]["lines"] if line["difference_lower"] is not None]
-    low, high, middle = ("difference_lower", "difference_upper", "difference") if compared else ("lower", "upper", "estimate")
+    low, high, middle = (
+        ("difference_lower", "difference_upper", "difference") if compared else ("lower", "upper", "estimate")
+    )
     names = compared or [line["level"] for line in looks[-1]["lines"]]
     names = names[:_MOST_SERIES]
     n = np.array([look["rows"] for look in looks])
@@ -74,7 +76,9 @@ def _over_time(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure |
     with themed("light"):
         figure, axes = _figure()
         log = bool(n[-1] > 200)
-        plot_over_time(n, ends[low], ends[high], estimate=ends[middle], labels=labels, reference=reference, log=log, axes=axes)
+        plot_over_time(
+            n, ends[low], ends[high], estimate=ends[middle], labels=labels, reference=reference, log=log, axes=axes
+        )
         axes.set_xlabel("rows")
         axes.set_ylabel("difference of means" if compared else f"mean of {_unit(answers)}")
         late = n >= max(n[-1] / 50, min(10, n[-1]))
@@ -90,13 +94,22 @@ def _over_time(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure |
 def _band(study: Study, answers: dict[str, Any]) -> Figure | None:
     """The mean outcome over the first factor that is an interval, the others at their reference, with the rows so far."""
     interval = next((f for f in study.definition.factors if isinstance(f, Number) and np.isfinite(f.low)), None)
-    if interval is None or study.definition.formula is not None or not answers["rows_recorded"] or answers["alarm"]["rings"]:
+    if (
+        interval is None
+        or study.definition.formula is not None
+        or not answers["rows_recorded"]
+        or answers["alarm"]["rings"]
+    ):
         return None
     grid = np.linspace(interval.low, interval.high, _GRID)
     frame: dict[str, Any] = {interval.name: grid.tolist()}
     for f in study.definition.factors:
         if f.name != interval.name:
-            frame[f.name] = [study.definition.control.get(f.name, f.shown(np.zeros(1))[0])] * _GRID if not isinstance(f, Number) else [f.centre] * _GRID
+            frame[f.name] = (
+                [study.definition.control.get(f.name, f.shown(np.zeros(1))[0])] * _GRID
+                if not isinstance(f, Number)
+                else [f.centre] * _GRID
+            )
     band = study.predict(frame)
     low, high = band["lower"].to_numpy(), band["upper"].to_numpy()
     if not np.isfinite(low).any() or not np.isfinite(high).any():
@@ -105,7 +118,9 @@ def _band(study: Study, answers: dict[str, Any]) -> Figure | None:
         figure, axes = _figure()
         theme = theme_of(axes)
         dressed(axes, theme)
-        axes.fill_between(grid, low, high, color=theme.fill(0), linewidth=0, label=f"plausible at {1 - study.definition.alpha:.0%}")
+        axes.fill_between(
+            grid, low, high, color=theme.fill(0), linewidth=0, label=f"plausible at {1 - study.definition.alpha:.0%}"
+        )
         axes.plot(grid, band["estimate"], color=theme.colour(0), linewidth=2.0, label="estimate")
         axes.set_xlabel(interval.name)
         axes.set_ylabel(f"mean of {_unit(answers)}")

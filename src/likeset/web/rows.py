@@ -56,7 +56,11 @@ def fields_of(definition: Mapping[str, Any]) -> list[Field]:
     family = definition["family"].get("type")
     outcome = definition["outcome"]
     label = f"{outcome} ({definition['units']})" if definition["units"] else outcome
-    found.append(Field(outcome, label, "yes or no" if family == "Bernoulli" and "trials" not in definition["roles"] else "number"))
+    found.append(
+        Field(
+            outcome, label, "yes or no" if family == "Bernoulli" and "trials" not in definition["roles"] else "number"
+        )
+    )
     for role, column in definition["roles"].items():
         found.append(Field(column, column, "yes or no" if role == "event" else "number", hint=role))
     if definition["key"]:

@@ -133,9 +133,7 @@ class Gate:
 
     def may_write(self, connection: HTTPConnection) -> bool:
         """Who has the token, unless nobody may."""
-        return not self.read_only and (
-            self.has_bearer(connection.headers) or self.session(connection) is not None
-        )
+        return not self.read_only and (self.has_bearer(connection.headers) or self.session(connection) is not None)
 
     def form_is_ours(self, connection: HTTPConnection, form: Any) -> bool:
         """Whether a form came from a page of this session; programs with the token need none."""
@@ -205,7 +203,10 @@ class Guard:
                 return 403, "This form comes from another site."
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self.limits.largest_body:
-            return 413, f"At most {self.limits.largest_body >> 20} MB at once; tell the rest later, or from the command line."
+            return (
+                413,
+                f"At most {self.limits.largest_body >> 20} MB at once; tell the rest later, or from the command line.",
+            )
         return None
 
     def _limited(self, receive: Receive) -> Receive:

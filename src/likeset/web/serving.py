@@ -70,5 +70,7 @@ def _bound(host: str, port: int) -> socket.socket:
         made.bind(address)
         made.listen(256)
     except (OSError, OverflowError) as error:
-        raise InvalidArgumentError("port", f"{host}:{port}", f"cannot be used ({error})", "choose another one") from None
+        raise InvalidArgumentError(
+            "port", f"{host}:{port}", f"cannot be used ({error})", "choose another one"
+        ) from None
     return made

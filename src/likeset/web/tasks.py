@@ -91,9 +91,7 @@ class Tasks:
             writer = None
             with study._database.reading() as connection:
                 for stored in study._database.batches(connection, study._stored, None):
-                    columns = study._raw(stored)
-                    shown = {f.name: f for f in study.definition.factors}
-                    cells = {n: shown[n].shown(c) if n in shown else list(c) for n, c in columns.items()}
+                    cells = study._shown_columns(study._raw(stored))
                     if writer is None:
                         writer = csv.writer(file)
                         writer.writerow([_harmless(name) for name in cells])
