@@ -1,7 +1,7 @@
-"""What a study's table said as its rows came: answers at looks that are fixed in advance, and when each verdict became certain.
+"""What a study's table said as its rows came: answers at looks fixed in advance, and when verdicts became certain.
 
-Rows are taken as they were scored, so the answers at a look are those that the table gave then. Looks are at 1, 2, ..., 10 rows and from
-there on 24 for every factor of ten, and at the present end; a study that grows only adds to them.
+Rows are taken as they were scored, so the answers at a look are those that the table gave then. Looks are at 1, 2, ...,
+10 rows, from there on 12 for every factor of ten, and at the present end; a study that grows only adds to them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from likeset.study.database import Head
 from likeset.study.engine import Engine
 from likeset.study.study import Study
 
-PER_DECADE = 24
+PER_DECADE = 12
 _KEPT = ("factor", "level", "kind", "n", "estimate", "lower", "upper", "verdict")
 _COMPARED = ("difference", "difference_lower", "difference_upper", "e_value")
 OPEN = (None, "control", "not yet")
@@ -30,9 +30,9 @@ def looks_between(start: int, end: int) -> list[int]:
     """The looks after ``start`` rows, up to and with ``end``.
 
     >>> looks_between(0, 14)
-    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14]
     >>> looks_between(100, 130)
-    [110, 121, 130]
+    [121, 130]
     """
     if end <= start:
         return []

@@ -1,4 +1,4 @@
-"""A store with three studies, from data that ship with the package: an A/B test, a survival study, half a laboratory campaign.
+"""A store with three studies, from data that ship with the package: an A/B test, a survival study, half a campaign.
 
 The data are simulated (``python -m likeset.web.demo`` makes the files again, with the same numbers).
 """
@@ -35,15 +35,21 @@ def build_demo(path: str | os.PathLike[str], report: Callable[[float], None] = l
 
 
 def _study(name: str, store: Store) -> Study:
-    if name == "signup":
-        return Study("Sign-up page", factors={"variant": ["A", "B", "C"]}, outcome={"converted": Bernoulli()}, control="A",
-                     key="visitor", store=store)  # fmt: skip
-    if name == "stay":
-        return Study("Length of stay", factors={"ward": ["usual care", "new protocol"]}, outcome={"days": Weibull(shape=1.5)},
-                     control="usual care", goal="minimise", event="discharged", units="days", store=store)  # fmt: skip
-    factors: dict[str, Any] = {"catalyst": ["X", "Y"], "temperature": (20, 90), "hours": (1, 24)}
-    return Study("Yield of the coupling", factors=factors, outcome={"yield": Gaussian(sigma=3.0)}, control="X", units="%",
-                 store=store)  # fmt: skip
+    definitions: dict[str, dict[str, Any]] = {
+        "signup": {
+            "name": "Sign-up page", "factors": {"variant": ["A", "B", "C"]}, "outcome": {"converted": Bernoulli()},
+            "control": "A", "key": "visitor",
+        },
+        "stay": {
+            "name": "Length of stay", "factors": {"ward": ["usual care", "new protocol"]}, "control": "usual care",
+            "outcome": {"days": Weibull(shape=1.5)}, "goal": "minimise", "event": "discharged", "units": "days",
+        },
+        "yield": {
+            "name": "Yield of the coupling", "outcome": {"yield": Gaussian(sigma=3.0)}, "control": "X", "units": "%",
+            "factors": {"catalyst": ["X", "Y"], "temperature": (20, 90), "hours": (1, 24)},
+        },
+    }  # fmt: skip
+    return Study(**definitions[name], store=store)
 
 
 def _rows(name: str) -> list[dict[str, Any]]:
@@ -59,26 +65,25 @@ def _cell(text: str) -> Any:
 
 
 def _simulated() -> dict[str, list[dict[str, Any]]]:
-    """Sign-ups at 9, 10 and 16 %; stays watched for at most 14 days; yields of a plan of experiments, the first half."""
+    """Sign-ups at 9, 10 and 16 %; stays watched for at most 14 days; yields of the first half of a plan."""
     rng = np.random.default_rng(2023)
     variant = rng.integers(3, size=1800)
     converted = rng.uniform(size=1800) < np.array([0.09, 0.10, 0.16])[variant]
-    signup = [
-        {"visitor": i + 1, "variant": "ABC"[v], "converted": int(c)}
-        for i, (v, c) in enumerate(zip(variant, converted, strict=True))
-    ]
+    pairs = zip(variant, converted, strict=True)
+    signup = [{"visitor": i, "variant": "ABC"[v], "converted": int(c)} for i, (v, c) in enumerate(pairs, start=1)]
     ward = rng.integers(2, size=160)
     days = np.array([7.5, 5.0])[ward] * rng.weibull(1.5, size=160)
     wards = ("usual care", "new protocol")
     stay = [
-        {"ward": wards[w], "days": round(max(min(d, 14.0), 0.01), 2), "discharged": int(d < 14.0)}
+        {
+            "ward": wards[w],
+            "days": max(round(min(d, 14.0), 2), 0.01),
+            "discharged": int(d < 14),
+        }
         for w, d in zip(ward, days, strict=True)
     ]
-    temperature, hours, catalyst = (
-        rng.uniform(20, 90, size=12).round(),
-        rng.uniform(1, 24, size=12).round(1),
-        rng.integers(2, size=12),
-    )
+    temperature, hours = rng.uniform(20, 90, size=12).round(), rng.uniform(1, 24, size=12).round(1)
+    catalyst = rng.integers(2, size=12)
     mean = 55 + 0.25 * (temperature - 55) + 0.4 * (hours - 12.5) + 6.0 * catalyst
     measured = (mean + 3.0 * rng.normal(size=12)).round(1)
     campaign = [

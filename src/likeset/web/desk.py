@@ -1,19 +1,21 @@
 """What the page knows without computing: the newest answers of every study, and what is being worked on.
 
-Answers are kept by study and shown until newer ones are there. One worker tells and answers, another one draws: a picture never keeps a
-reader of the table waiting. What was computed last is also kept in a file beside the store, so that the first page after a restart does not wait.
+Answers are kept by study and shown until newer ones are there. One worker tells and answers, another one draws: a
+picture never keeps a reader of the table waiting. What was answered last is also kept in a file beside the store, so
+that the first page after a restart does not wait.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from likeset.errors import LikesetError
 from likeset.extras import optional_packages
@@ -51,7 +53,7 @@ class Known:
 class Desk:
     """The store as the page sees it."""
 
-    def __init__(self, path: str | Path, read_only: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], read_only: bool = False) -> None:
         self.path, self.read_only = Path(path), read_only
         self._store = Store(path, read_only=True)  # for what is cheap: names and heads
         self._clerk, self._draughtsman = Worker(Tasks, str(path), read_only), Worker(Tasks, str(path), True)
@@ -66,7 +68,7 @@ class Desk:
         self._draughtsman.close()
         self._store.close()
 
-    # -- cheap: read in a thread ----------------------------------------------------------------------------------------
+    # -- cheap: read in a thread --------------------------------------------------------------------------------------
 
     def heads(self) -> dict[str, dict[str, Any]]:
         """Name, rows, fingerprint and date of every study, by name: one query."""
@@ -215,9 +217,12 @@ class Desk:
         kept = {name: known.answers for name, known in list(self._known.items()) if known.answers is not None}
         contents = json.dumps({"format": 1, "answers": kept}).encode()
 
+        def put(file: BinaryIO) -> None:
+            file.write(contents)
+
         def write() -> None:
             with contextlib.suppress(OSError, LikesetError):  # a cache
-                write_file(self._file, lambda file: file.write(contents) and None)
+                write_file(self._file, put)
 
         writing = threading.Thread(target=write, daemon=True)
         writing.start()

@@ -1,4 +1,4 @@
-"""The pictures of a study's page: intervals now, intervals over time with the moment of certainty, a band for campaigns."""
+"""The pictures of a study's page: intervals now, intervals over time with the moment of certainty, a band."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ def _now(answers: dict[str, Any]) -> Figure | None:
     with themed("light"):
         figure, axes = _figure(1.2 + 0.42 * len(lines))
         coefficients = all(line["kind"] != "level" for line in lines)
-        plot_intervals(
-            [line["lower"] for line in lines], [line["upper"] for line in lines], labels=[line["level"] for line in lines],
-            estimate=[line["estimate"] for line in lines], reference=0.0 if coefficients else None, axes=axes,
-        )  # fmt: skip
+        low, high, middle = ([line[of] for line in lines] for of in ("lower", "upper", "estimate"))
+        names, reference = [line["level"] for line in lines], 0.0 if coefficients else None
+        plot_intervals(low, high, labels=names, estimate=middle, reference=reference, axes=axes)
         axes.set_xlabel("coefficient" if coefficients else f"mean of {_unit(answers)}")
     return figure
 
@@ -92,24 +91,17 @@ def _over_time(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure |
 
 
 def _band(study: Study, answers: dict[str, Any]) -> Figure | None:
-    """The mean outcome over the first factor that is an interval, the others at their reference, with the rows so far."""
+    """The mean outcome over the first factor that is an interval, the others at their reference."""
     interval = next((f for f in study.definition.factors if isinstance(f, Number) and np.isfinite(f.low)), None)
-    if (
-        interval is None
-        or study.definition.formula is not None
-        or not answers["rows_recorded"]
-        or answers["alarm"]["rings"]
-    ):
+    said = answers["rows_recorded"] and not answers["alarm"]["rings"]
+    if interval is None or study.definition.formula is not None or not said:
         return None
     grid = np.linspace(interval.low, interval.high, _GRID)
     frame: dict[str, Any] = {interval.name: grid.tolist()}
     for f in study.definition.factors:
         if f.name != interval.name:
-            frame[f.name] = (
-                [study.definition.control.get(f.name, f.shown(np.zeros(1))[0])] * _GRID
-                if not isinstance(f, Number)
-                else [f.centre] * _GRID
-            )
+            first = f.centre if isinstance(f, Number) else f.shown(np.zeros(1))[0]
+            frame[f.name] = [study.definition.control.get(f.name, first)] * _GRID
     band = study.predict(frame)
     low, high = band["lower"].to_numpy(), band["upper"].to_numpy()
     if not np.isfinite(low).any() or not np.isfinite(high).any():

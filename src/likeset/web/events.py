@@ -5,6 +5,7 @@ One task looks at the store once a second for all streams; a stream costs a queu
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -39,10 +40,8 @@ class Streams:
         """The heads, at most so old; streams share a look."""
         if anyio.current_time() - self._looked > 0.8 * EVERY:
             self._looked = anyio.current_time()
-            try:
+            with contextlib.suppress(LikesetError):  # busy or gone for a moment: what was seen last stays
                 self._heads = await anyio.to_thread.run_sync(self._desk.heads)
-            except LikesetError:
-                pass  # the store is busy or gone for a moment: what was seen last stays
         return self._heads
 
     async def _stream(self, name: str | None) -> AsyncIterator[str]:

@@ -8,10 +8,6 @@ from typing import Any
 
 from likeset.errors import InvalidArgumentError
 
-WORDS = {
-    "Bernoulli": "yes or no", "Poisson": "counts", "Gaussian": "numbers, normal noise", "Laplace": "numbers, heavier tails",
-    "Exponential": "times until an event", "Weibull": "times until an event",
-}  # fmt: skip
 # Families that the form for a new study offers: name, what for, the settings it asks for.
 OFFERED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("bernoulli", "yes or no (conversion, success)", ()),
@@ -128,3 +124,10 @@ def _number(name: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise InvalidArgumentError(name, text, "is not a number", "write a number such as 0.5") from None
+
+
+def count_from(text: str) -> int:
+    """How many experiments are asked for."""
+    if not text.isdigit() or not 1 <= int(text) <= 100:
+        raise InvalidArgumentError("count", text, "is not a number from 1 to 100", "ask for fewer")
+    return int(text)

@@ -1,7 +1,8 @@
 """Who may do what: hosts, tokens, forged forms, sizes, rates, and what a browser may load.
 
-Reading is free on this computer; from anywhere else, and for anything that writes, one needs the token: in a cookie (a browser that
-came through ``/enter?token=...``) or as ``Authorization: Bearer ...`` (programs). Forms carry a value that only pages of this server know.
+Reading is free on this computer; from anywhere else, and for anything that writes, one needs the token: in a cookie (a
+browser that came through ``/enter?token=...``) or as ``Authorization: Bearer ...`` (programs). Forms carry a value that
+only pages of this server know.
 """
 
 from __future__ import annotations

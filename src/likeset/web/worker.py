@@ -1,7 +1,8 @@
 """A process that works through calls one after the other, so that the page never waits for a computation.
 
-Calls go through a pipe, answers and progress come back through it. The process ends when its parent does (the pipe closes), even by
-``kill -9``; if it dies by itself, what it was busy with fails with :class:`WorkerDied`, and the next call starts another one.
+Calls go through a pipe, answers and progress come back through it. The process ends when its parent does (the pipe
+closes), even by ``kill -9``; if it dies by itself, what it was busy with fails with :class:`WorkerDied`, and the next
+call starts another one.
 """
 
 from __future__ import annotations
