@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 import likeset as ls
-from likeset.study.history import History, became_certain, looks_between
 from likeset.web.app import create_app
 from likeset.web.demo import _rows, _simulated, build_demo
+from likeset.web.history import History, became_certain, looks_between
 from likeset.web.rows import definition_from, fields_of
 from likeset.web.security import POLICY, Gate, Limits
 from likeset.web.tasks import Tasks
@@ -89,7 +89,7 @@ def csrf(page):
     return re.search(r'name="csrf" value="([^"]+)"', page.text).group(1)
 
 
-# -- what is shown ------------------------------------------------------------------------------------------------------
+# -- what is shown -------------------------------------------------------------------------------------------
 
 
 def test_the_list_and_the_page_say_what_the_study_says(reader, store):
@@ -162,7 +162,7 @@ def test_what_is_not_there(reader, path):
     assert reader.get(path).status_code == 404
 
 
-# -- writing ------------------------------------------------------------------------------------------------------------
+# -- writing -------------------------------------------------------------------------------------------------
 
 
 def test_a_study_from_the_first_form_to_the_verdict(writer):
@@ -234,7 +234,7 @@ def test_rows_sorted_by_outcome_are_warned_about(writer):
     assert answer.status_code == 200 and "sorted" in answer.text and 'role="alert"' in answer.text
 
 
-# -- security -----------------------------------------------------------------------------------------------------------
+# -- security ------------------------------------------------------------------------------------------------
 
 
 def test_names_of_the_users_own_are_text_everywhere(writer):
@@ -382,7 +382,7 @@ def test_the_number_of_clients_remembered_is_bounded():
     assert len(limits._buckets) <= 4096
 
 
-# -- workers ------------------------------------------------------------------------------------------------------------
+# -- workers -------------------------------------------------------------------------------------------------
 
 
 class Slow:
@@ -487,13 +487,13 @@ def test_events_tell_of_new_rows(app, store):
     assert then["rows"] == first["rows"] + 1
 
 
-# -- forms --------------------------------------------------------------------------------------------------------------
+# -- forms ---------------------------------------------------------------------------------------------------
 
 
 def test_forms_ask_for_every_column_of_a_study():
     study = ls.Study(
-        "life", factors={"ward": ["a", "b"], "age": (20, 90)}, outcome={"days": ls.Weibull(1.5)}, event="seen", key="id",
-        units="d", store=None,
+        "life", factors={"ward": ["a", "b"], "age": (20, 90)}, outcome={"days": ls.Weibull(1.5)}, event="seen",
+        key="id", units="d", store=None,
     )  # fmt: skip
     found = fields_of(study.definition.to_json())
     assert [(f.name, f.kind) for f in found] == [
@@ -516,7 +516,7 @@ def test_forms_that_make_no_sense_are_refused(form):
         definition_from(form)
 
 
-# -- demo, command line, kills --------------------------------------------------------------------------------------------
+# -- demo, command line, kills -------------------------------------------------------------------------------
 
 
 def test_the_examples_are_what_the_simulation_makes():
@@ -604,7 +604,7 @@ def test_the_server_binds_to_this_computer_only_and_stops_on_ctrl_c(tmp_path):
 
 def test_a_store_that_cannot_be_served_is_one_line(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "likeset", "serve", str(tmp_path / "none.db"), "--read-only"], capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(ls.__file__).parent.parent)},
+        [sys.executable, "-m", "likeset", "serve", str(tmp_path / "none.db"), "--read-only"], capture_output=True,
+        text=True, env={**os.environ, "PYTHONPATH": str(Path(ls.__file__).parent.parent)},
     )  # fmt: skip
     assert done.returncode == 2 and done.stderr.count("Error") == 1 and "does not exist" in done.stderr

@@ -54,7 +54,7 @@ class Engine:
         return self.sequence.set
 
     def counts(self) -> Counts:
-        """Rows and mean outcomes, for the table."""
+        """Rows and mean outcomes by column of the design."""
         ledger = self.sequence.ledger
         distinct, numbers, y = ledger.distinct.rows, ledger.covariate.rows, ledger.y.rows
         return Counts(distinct, numbers, y, ledger.given.rows[:, 1], "trials" in self.definition.roles)

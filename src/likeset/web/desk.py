@@ -118,6 +118,10 @@ class Desk:
         """Answers at all looks."""
         return await self._draughtsman.run("history", name)
 
+    async def report(self, name: str) -> str:
+        """The report as one HTML text."""
+        return str(await self._draughtsman.run("report", name))
+
     async def data(self, name: str) -> str:
         """The path of a file with all rows, to be removed by whoever asked."""
         return str(await self._draughtsman.run("data", name))

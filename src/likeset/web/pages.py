@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -24,7 +23,6 @@ with optional_packages():
     from starlette.requests import Request
     from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
-STYLE = Path(__file__).parent / "static" / "page.css"
 PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # a picture's own style, of its own document
 REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
@@ -186,17 +184,11 @@ class Pages:
     async def report(self, request: Request) -> Response:
         """One file with everything, for mail and archives."""
         name = request.query_params.get("name", "")
-        found = await self._desk.study(name, patience=20.0)
-        if found is None or found[1].answers is None:
+        if await self._desk.study(name) is None:
             raise _no_study(name)
-        answers = found[1].answers
-        headings, cells = wording.cells(answers)
-        text = self._templates.get_template("report.html").render(
-            name=name, answers=answers, headings=headings, cells=cells, sentences=wording.sentences(answers),
-            pictures=await self._desk.pictures(name), style=STYLE.read_text(encoding="utf-8"),
-        )  # fmt: skip
         attached = f'attachment; filename="{_file_name(name, "html")}"'
-        return HTMLResponse(text, headers={"Content-Security-Policy": REPORT_POLICY, "Content-Disposition": attached})
+        headers = {"Content-Security-Policy": REPORT_POLICY, "Content-Disposition": attached}
+        return HTMLResponse(await self._desk.report(name), headers=headers)
 
     async def events(self, request: Request) -> Response:
         """Server-sent events: one whenever rows were told, by whomever."""

@@ -14,9 +14,9 @@ from typing import Any
 
 from likeset.errors import InvalidArgumentError
 from likeset.families import FAMILIES
-from likeset.study.history import History, became_certain
 from likeset.study.store import Store
 from likeset.study.study import Study
+from likeset.web.history import History, became_certain
 
 Report = Callable[[float], None]
 _MOST_STUDIES = 32  # held open at once
@@ -82,6 +82,12 @@ class Tasks:
         return [asked] if isinstance(asked, dict) else [dict(row) for row in asked]
 
     # -- files --------------------------------------------------------------------------------------------------------
+
+    def report(self, name: str, report: Report) -> str:
+        """The report, one HTML file, as a text."""
+        from likeset.study.report import page
+
+        return page(self._study(name))
 
     def data(self, name: str, report: Report) -> str:
         """The rows as they were told, as a CSV file in the system's folder for such files; its path."""
