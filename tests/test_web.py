@@ -52,7 +52,7 @@ def study_in(store, name="signup", rows=60, **options):
 def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "likeset.db"
     study_in(path)
-    study_in(path, NASTY, 12)
+    study_in(path, NASTY, 4)
     return path
 
 
@@ -130,12 +130,11 @@ def test_history_says_when_the_verdict_became_certain(reader, store):
 
 
 def test_a_history_that_grows_is_the_history_from_the_beginning(tmp_path):
-    study = study_in(tmp_path / "x.db", rows=13)
+    study = study_in(tmp_path / "x.db", rows=7)
     growing = History(study)
     growing.advance()
-    for more in (5, 30):
-        study.tell([{"variant": "AB"[i % 2], "converted": i % 2} for i in range(more)])
-        growing.advance()
+    study.tell([{"variant": "AB"[i % 2], "converted": i % 2} for i in range(5)])
+    growing.advance()
     assert growing.looks == History(study).advance()
     assert became_certain(growing.looks).keys() <= {("variant", "B")}
 
@@ -534,10 +533,14 @@ def test_the_demo_holds_three_studies_and_can_be_built_twice(tmp_path):
     assert fractions[-1] == 1.0 and sorted(fractions) == fractions
     store = ls.Store(tmp_path / "demo.db", read_only=True)
     assert store.study("Sign-up page").verdict() == {"B": "not yet", "C": "better"}
-    for name in names:
-        assert not store.study(name).alarm()["rings"]
-        drawn = Tasks(str(tmp_path / "demo.db"), True).pictures(name, report=lambda fraction: None)
-        assert {"now", "over-time"} <= set(drawn["svg"])
+    assert not any(store.study(name).alarm()["rings"] for name in names)
+
+
+@pytest.mark.slow
+def test_every_study_of_the_demo_is_drawn(tmp_path):
+    drawn = {name: Tasks(str(tmp_path / "demo.db"), True) for name in build_demo(tmp_path / "demo.db")}
+    kinds = {name: set(tasks.pictures(name, report=lambda fraction: None)["svg"]) for name, tasks in drawn.items()}
+    assert all({"now", "over-time"} <= found for found in kinds.values()) and "band" in kinds["Yield of the coupling"]
 
 
 def serving(store, *options):
@@ -551,13 +554,21 @@ def serving(store, *options):
     raise AssertionError("the server did not start")
 
 
+def ended(process, seconds=20):
+    """The exit code; pipes are closed."""
+    try:
+        return process.wait(seconds)
+    finally:
+        process.stdout.close()
+
+
 def test_killing_the_server_loses_nothing_acknowledged(tmp_path):
     import httpx
 
     path = tmp_path / "kill.db"
     ls.Study("k", factors={"v": ["a", "b"]}, outcome={"y": ls.Poisson()}, key="id", store=path).store.close()
     acknowledged, attempted = set(), set()
-    for attempt in range(2):
+    for attempt in range(1):
         process, address = serving(path)
 
         def write(worker, attempt=attempt, address=address):
@@ -583,11 +594,11 @@ def test_killing_the_server_loses_nothing_acknowledged(tmp_path):
         os.kill(process.pid, signal.SIGKILL)
         for thread in threads:
             thread.join()
-        process.wait()
+        ended(process)
     time.sleep(1.0)  # the worker finishes what it was busy with, and ends
     study = ls.Study("k", store=path)
     told = study.tell([{"id": key, "v": "a", "y": int(key.split("-")[2]) % 3} for key in sorted(acknowledged)])
-    assert len(acknowledged) >= 24 and told.recorded == 0 and told.repeated == len(acknowledged)
+    assert len(acknowledged) >= 12 and told.recorded == 0 and told.repeated == len(acknowledged)
     assert len(acknowledged) <= study.n <= len(attempted)
 
 
@@ -599,7 +610,7 @@ def test_the_server_binds_to_this_computer_only_and_stops_on_ctrl_c(tmp_path):
         other.settimeout(2)
         assert other.connect_ex(("127.0.0.1", port)) == 0
     process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 0
+    assert ended(process) == 0
 
 
 def test_a_store_that_cannot_be_served_is_one_line(tmp_path):

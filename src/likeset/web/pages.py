@@ -198,18 +198,16 @@ class Pages:
 
     async def _form(self, request: Request) -> dict[str, str]:
         """Texts of a form that came from one of our pages; files become texts."""
-        form = await request.form(max_files=1, max_fields=200, max_part_size=self._limits.largest_body)
-        if not self._gate.form_is_ours(request, form):
-            problem = (
-                "This form did not come from a page of this server, or the server was restarted: load the page again."
-            )
-            raise Refused("Forged", problem)
         found = {}
-        for key, value in form.items():
-            if isinstance(value, str):
-                found[key] = value
-            elif value.size:
-                found[key] = (await value.read()).decode("utf-8-sig", "replace")
+        async with request.form(max_files=1, max_fields=200, max_part_size=self._limits.largest_body) as form:
+            if not self._gate.form_is_ours(request, form):
+                text = "This form is not from a page of this server, or it was restarted: load the page again."
+                raise Refused("Forged", text)
+            for key, value in form.items():
+                if isinstance(value, str):
+                    found[key] = value
+                elif value.size:
+                    found[key] = (await value.read()).decode("utf-8-sig", "replace")
         return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import webbrowser
@@ -59,7 +60,8 @@ def serve(
         app, log_level="warning", access_log=False, server_header=False, limit_concurrency=300, timeout_keep_alive=20,
         timeout_graceful_shutdown=3, lifespan="on", proxy_headers=False,
     )  # fmt: skip
-    uvicorn.Server(config).run(sockets=[bound])
+    with contextlib.suppress(KeyboardInterrupt):  # how it is stopped
+        uvicorn.Server(config).run(sockets=[bound])
 
 
 def _bound(host: str, port: int) -> socket.socket:

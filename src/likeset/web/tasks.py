@@ -59,7 +59,11 @@ class Tasks:
         known = {cls.__name__.lower(): cls for cls in FAMILIES}
         if family not in known:
             raise InvalidArgumentError("family", family, "is no family", f"use one of {', '.join(sorted(known))}")
-        made: Any = known[family](**settings)
+        try:
+            made: Any = known[family](**settings)
+        except TypeError:
+            problem = f"are not the settings of {known[family].__name__}"
+            raise InvalidArgumentError("family", settings, problem, "leave them out, or name those it has") from None
         outcome = given.pop("outcome")
         return Study(given.pop("name"), outcome={outcome: made}, store=self._store, **given).name
 
