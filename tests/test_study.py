@@ -209,7 +209,7 @@ def test_the_table_is_what_the_engine_says():
     low, high = sequence.set.interval(np.eye(3))
     table = study.table().set_index("level")
     np.testing.assert_array_equal(table["z_lower"], low)
-    np.testing.assert_array_equal(table["upper"], 1 / (1 + np.exp(-high)))
+    np.testing.assert_allclose(table["upper"], 1 / (1 + np.exp(-high)), rtol=1e-14)
     between = sequence.set.interval([[-1.0, 0.0, 1.0]])
     np.testing.assert_allclose([table.odds_lower["C"], table.odds_upper["C"]], np.exp(np.ravel(between)))
     counts = frame.groupby("variant")["converted"]

@@ -29,7 +29,7 @@ class GaussianOfUnknownScale(NuisanceFamily):
     curve = Curve.QUADRATIC  # rows may have offsets
     largest_offset = LARGEST
     constructor = Gaussian
-    prior_precisions = 10.0 ** np.arange(-8.0, 4.5)
+    prior_precisions = 10.0 ** np.arange(-8.0, 3.0)
 
     def __init__(self, sigma: Unknown) -> None:
         super().__init__(sigma)

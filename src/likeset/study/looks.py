@@ -9,7 +9,7 @@ import numpy as np
 from likeset._typing import Array
 from likeset.study import answers
 from likeset.study.definition import Definition
-from likeset.study.engine import Engine
+from likeset.study.engine import TOLD, Engine
 
 
 def look_times(rows: int, count: int) -> list[int]:
@@ -25,12 +25,13 @@ def look_times(rows: int, count: int) -> list[int]:
 
 def looks(definition: Definition, settings: dict[str, Any], scored: dict[str, Array], count: int) -> list[Any]:
     """(number of rows, table) at about ``count`` times; the table is None once the set is empty."""
-    engine, found, before = Engine(definition, settings), [], 0
-    for rows in look_times(len(scored["x"]), count):
+    engine, found, before, told = Engine(definition, settings), [], 0, np.cumsum(scored[TOLD])
+    times = np.searchsorted(told, look_times(int(told[-1]) if len(told) else 0, count)) + 1
+    for rows in sorted(set(times.tolist())):
         engine.replay({name: part[before:rows] for name, part in scored.items()})
         before = rows
         empty = engine.set.is_empty
-        found.append((rows, None if empty else answers.rows(definition, engine.set, engine.counts())))
+        found.append((int(told[rows - 1]), None if empty else answers.rows(definition, engine.set, engine.counts())))
     return found
 
 

@@ -31,7 +31,7 @@ from likeset.sets import LikelihoodSet
 from likeset.study import answers, asking, transfer, wording
 from likeset.study.database import Head, StoredBatch, StoredStudy
 from likeset.study.definition import Batch, Definition, differences, study_name
-from likeset.study.engine import Engine
+from likeset.study.engine import TOLD, Engine
 from likeset.study.factors import Levels
 from likeset.study.frames import Columns, columns_of
 from likeset.study.looks import looks
@@ -39,7 +39,6 @@ from likeset.study.order import warn_if_sorted
 from likeset.study.packing import packed, unpacked
 from likeset.study.store import DEFAULT, Store
 
-ROWS_AT_ONCE = 5000  # that are scored between two signs of progress
 BATCH_BYTES = 64 << 20  # of covariates in one stored batch
 _SUSPICIOUS = 20  # rows that come again as a whole
 
@@ -208,15 +207,14 @@ class Study:
         self, connection: Any, engine: Engine, new: Batch, digests: list[bytes], on_rows: Callable[[int], None]
     ) -> None:
         first = len(engine)
-        for start in range(0, len(new), ROWS_AT_ONCE):
-            engine.update(new.part(start, start + ROWS_AT_ONCE))
-            on_rows(min(start + ROWS_AT_ONCE, len(new)))
-        scored = engine.scored(first)
-        step = max(1, BATCH_BYTES // (8 * new.x.shape[1]))
+        scored = engine.update(new, on_rows)
+        count, step = len(scored[TOLD]), max(1, BATCH_BYTES // (8 * new.x.shape[1]))
         for start in range(0, len(new), step):
             part = slice(start, start + step)
             raw = packed({name: cells[part] for name, cells in new.recorded.items()})
-            done = packed({name: array[part] for name, array in scored.items()})
+            # Pooled rows are few, and go with the first part.
+            scored_part = part if count == len(new) else slice(0, count) if start == 0 else slice(count, count)
+            done = packed({name: array[scored_part] for name, array in scored.items()})
             batch = self._database.append(connection, self._stored, raw, done, len(new.x[part]))
             self._head = Head(batch.number + 1, batch.first + batch.count, batch.hash)
         if new.keys is not None:
@@ -311,15 +309,16 @@ class Study:
 
     def _keep_state(self, engine: Engine) -> None:
         rows, size = self._kept
-        if self.store.path is None or not engine.state_is_due(len(engine), rows, size):
+        number = engine.sequence.n_observations
+        if self.store.path is None or not engine.state_is_due(number, rows, size):
             return
         try:
             contents = engine.state()
         except LikesetError:  # pieces that cannot be kept are shown the rows again
-            self._kept = (len(engine), size)
+            self._kept = (number, size)
             return
-        self._database.keep_state(self._stored, len(engine), contents)
-        self._kept = (len(engine), len(contents))
+        self._database.keep_state(self._stored, number, contents)
+        self._kept = (number, len(contents))
 
     def _fresh(self) -> Engine:
         with self._lock, self._database.reading() as connection:
@@ -428,11 +427,12 @@ class Study:
         """All answers as plain data that JSON can hold; a bound that is not finite is None."""
         with self._lock:
             rows = self.rows()
-            s = self.set
+            engine = self._fresh()
+            s, told = engine.set, len(engine)
         return answers.finite(  # type: ignore[no-any-return]
             {
                 "name": self.name,
-                "rows_recorded": s.n_observations,
+                "rows_recorded": told,
                 "alarm": answers.alarm(s),
                 "rows": rows,
                 "definition": self.definition.to_json(),
