@@ -24,6 +24,7 @@ from likeset.arguments import LARGEST, error_level, positive_integer, real_array
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
 from likeset.evidence.evidence import ROUNDING, Evidence
 from likeset.evidence.unknown_scale import ScaleEvidence
+from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.hypotheses import EValue, least_evidence
 from likeset.outline import outline
 from likeset.peaks import Peak, maximise_upper
@@ -63,7 +64,7 @@ class LikelihoodSet:
         self,
         space: Space,
         basis: Basis,
-        evidence: Evidence | ScaleEvidence,
+        evidence: Evidence | ScaleEvidence | ShapeEvidence,
         alpha: float,
         convex: bool,
         n_observations: int,
@@ -409,9 +410,9 @@ class LikelihoodSet:
             np.broadcast_to(-1 if asked is None else asked, (n,)),
         )
 
-    def _uncertain(self) -> ScaleEvidence:
+    def _uncertain(self) -> ScaleEvidence | ShapeEvidence:
         """The evidence, if something about the family is unknown."""
-        if not isinstance(self._evidence, ScaleEvidence):
+        if not isinstance(self._evidence, ScaleEvidence | ShapeEvidence):
             raise InvalidArgumentError(
                 "nuisance",
                 None,
