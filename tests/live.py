@@ -48,6 +48,7 @@ class LiveObjects:
         ]
         self.unknown = [ls.Unknown(), ls.Unknown(0.1, 3.0)]
         self.sequences += [self._fed(ls.Gaussian(sigma=u), self.plane) for u in self.unknown]
+        self.sequences += [self._fed(f(ls.Unknown(0.5, 4.0)), self.plane) for f in (ls.Laplace, ls.Weibull)]
         self.refuted = ls.ConfidenceSequence(ls.Gaussian(0.1), self.plane)
         self.refuted.update([[1.0, 0.0]] * 3, [50.0] * 3)
         self.sequences.append(self.refuted)

@@ -25,6 +25,7 @@ from likeset.contrasts_of_means import LINK, contrast_of_means
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
 from likeset.evidence.evidence import ROUNDING, Evidence
 from likeset.evidence.unknown_scale import ScaleEvidence
+from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.families.base import Family
 from likeset.hypotheses import EValue, least_evidence
 from likeset.outline import outline
@@ -66,7 +67,7 @@ class LikelihoodSet:
         self,
         space: Space,
         basis: Basis,
-        evidence: Evidence | ScaleEvidence,
+        evidence: Evidence | ScaleEvidence | ShapeEvidence,
         alpha: float,
         convex: bool,
         n_observations: int,
@@ -509,9 +510,9 @@ class LikelihoodSet:
         np.multiply(self.space.bound, ROUNDING * rounding, out=rounding, where=rounding > 0)
         return inside, leaving, spill + rounding, apart, (first, second)
 
-    def _uncertain(self) -> ScaleEvidence:
+    def _uncertain(self) -> ScaleEvidence | ShapeEvidence:
         """The evidence, if something about the family is unknown."""
-        if not isinstance(self._evidence, ScaleEvidence):
+        if not isinstance(self._evidence, ScaleEvidence | ShapeEvidence):
             raise InvalidArgumentError(
                 "nuisance",
                 None,

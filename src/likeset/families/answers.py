@@ -14,7 +14,7 @@ r"""What a family may say for itself beyond :class:`~likeset.families.base.Famil
     where do its densities vary, for given z?    ``breakpoints``           some of its ``outcomes``
     is a function of y unbiased for z?           ``unbiased_response``     none is known
     what may be given of a row's size?           ``size_name``             nothing: neither exposure nor trials
-    may rows have a time of entry?               ``with_entry``            no
+    may rows have a time of entry?               ``_with_entry``           no
     on which scale is the mean affine in z?      ``mean_link``             on none that is known
     how large may an offset be?                  ``largest_offset``        300, for the sake of e^offset
 
@@ -209,7 +209,7 @@ def size_name(family: Family) -> str | None:
 
 def has_entries(family: Family) -> bool:
     """Whether rows may have a time of entry."""
-    return hasattr(family, "with_entry")
+    return hasattr(family, "_with_entry")
 
 
 def largest_offset(family: Family) -> float:

@@ -67,7 +67,7 @@ class Logistic(LossFamily):
         """c = -log(scale)."""
         return -math.log(self.scale)
 
-    def absorbed(self, y: float, shift: float) -> tuple[float, float]:
+    def _absorbed(self, y: float, shift: float) -> tuple[float, float]:
         """y - shift."""
         return y - shift, 0.0
 
