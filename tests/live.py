@@ -70,7 +70,8 @@ class LiveObjects:
         self.curvature = theory.Curvature.of(ls.Poisson(), 1.5, x)
         self.results = [
             *self.traces, self.small, self.sequences[0].set.support([[1.0, 0.0]]),
-            self.sequences[0].set.evidence([[1.0, 0.0]], below=0.1), self.policies[2].certificate,
+            self.sequences[0].set.evidence([[1.0, 0.0]], below=0.1),
+            self.sequences[0].set.contrast([[1.0, 0.0]], [[0.0, 1.0]]), self.policies[2].certificate,
             self.policies[0].recommend(),
             ls.Reward(np.exp), self.log_partition, self.curvature,
             theory.bregman_information_gain(ls.Gaussian(), x, nu=1.0),
@@ -82,6 +83,7 @@ class LiveObjects:
         self.studies = [_told(study) for study in _studies()]
         self.stores = [ls.Store(None), *(study.store for study in self.studies)]
         self.results.append(ls.Told(1, 0, 1))
+        self.results += [ls.OnlineTests(0.1), _any_model(), comparison.BettingMean(0.1)]
         self.saved = str(folder / "saved.likeset")
         self.sequences[0].save(self.saved)
 
@@ -155,13 +157,22 @@ def study_rows():
     return [{"id": i, "variant": "AB"[i % 2], "dose": 0.5 * i, "y": i % 3 % 2} for i in range(4)]
 
 
+def _any_model():
+    model = ls.ModelSequence(lambda y, x, theta: -0.5 * (y - theta[:, 0] * x) ** 2 - 0.919, np.array([[0.0], [1.0]]))
+    model.update(1.0, 0.4)
+    return model
+
+
 def can_change(thing):
     kinds = (ls.Study, ls.Store, ls.ConfidenceSequence, comparison.Comparison, ls.bandits.Policy)
+    kinds += (ls.OnlineTests, ls.ModelSequence, comparison.BettingMean)
     return isinstance(thing, kinds)
 
 
 def fingerprint(thing):
     """Everything of a sequence, comparison set or policy that an error must leave alone."""
+    if isinstance(thing, (ls.OnlineTests, ls.ModelSequence, comparison.BettingMean)):
+        return repr(thing), getattr(thing, "log_numerator", 0.0)
     if isinstance(thing, ls.Study):
         return thing.fingerprint, thing.n
     if isinstance(thing, ls.Store):

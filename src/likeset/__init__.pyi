@@ -58,6 +58,7 @@ from .hypotheses import EValue as EValue
 from .many_tests import OnlineTests as OnlineTests
 from .many_tests import e_bh as e_bh
 from .model_sequence import ModelSequence as ModelSequence
+from .pairs import Bounds as Bounds
 from .persistence import load as load
 from .predictors import FTRL as FTRL
 from .predictors import VAW as VAW
