@@ -24,7 +24,7 @@ import numpy as np
 from likeset._solver.evaluate import log_sum_exp
 from likeset._typing import Array, Mask
 from likeset.arguments import error_level, real_array
-from likeset.errors import EmptySetError, InvalidArgumentError, PieceError, ShapeError
+from likeset.errors import EmptySetError, InvalidArgumentError, PieceError, ShapeError, _brief
 
 _MASS = 1e-9  # by which probabilities of all outcomes may exceed one
 
@@ -108,6 +108,10 @@ class ModelSequence:
 
     def update(self, x: Any, y: Any) -> None:
         """Record one observation. All or nothing: after an error the sequence is as it was."""
+        try:
+            row = copy.deepcopy((x, y))
+        except Exception as error:
+            raise PieceError(f"x or y cannot be copied ({_brief(error)}); pass plain values.") from error
         shares = self._shares()
         densities = self._densities(y, x, self.candidates)
         self._check_masses(x)
@@ -115,14 +119,14 @@ class ModelSequence:
         if forecaster is None:
             log_q = float(log_sum_exp(shares + densities))
         else:
-            forecaster = copy.deepcopy(forecaster)
+            forecaster = copy.deepcopy(forecaster)  # before y: an update that fails leaves it as it was
             log_q = self._scored(forecaster.forecast(x), y)
             forecaster.observe(x, y)
         if not log_q < inf:
             raise PieceError(
-                f"the forecast of y = {y!r} has log-density {log_q}; a density is a number below infinity."
+                f"the forecast of y = {_brief(y)} has log-density {log_q}; a density is a number below infinity."
             )
-        self._rows.append((copy.deepcopy(x), copy.deepcopy(y)))
+        self._rows.append(row)
         self._log_likelihoods, self._log_q = self._log_likelihoods + densities, self._log_q + log_q
         self._forecaster = forecaster
 
@@ -174,7 +178,7 @@ class ModelSequence:
             else:
                 values = real_array("function(theta)", [function(self.candidates[i]) for i in kept])
         except Exception as error:
-            raise PieceError(f"the function of theta failed ({type(error).__name__}: {error}).") from error
+            raise PieceError(f"the function of theta failed ({_brief(error)}).") from error
         return float(values.min()), float(values.max())
 
     # -- inside -------------------------------------------------------------------------------------------------
@@ -203,13 +207,15 @@ class ModelSequence:
             else:
                 values = np.array([self._log_density(y, x, theta) for theta in parameters], dtype=np.float64)
         except Exception as error:
-            raise PieceError(f"log_density failed at y = {y!r} ({type(error).__name__}: {error}).") from error
+            raise PieceError(f"log_density failed at y = {_brief(y)} ({_brief(error)}).") from error
         if values.shape != (len(parameters),):
             raise PieceError(
                 f"log_density returned shape {values.shape} for {len(parameters)} parameters; return one number each."
             )
         if not (values < inf).all():
-            raise PieceError(f"log_density is {values[~(values < inf)][0]} at y = {y!r}; a density is below infinity.")
+            raise PieceError(
+                f"log_density is {values[~(values < inf)][0]} at y = {_brief(y)}; a density is below infinity."
+            )
         return values
 
     def _check_masses(self, x: Any) -> None:
@@ -219,7 +225,7 @@ class ModelSequence:
         total = np.exp(log_sum_exp(np.stack([self._densities(y, x, self.candidates) for y in self._outcomes], axis=-1)))
         if (total > 1.0 + _MASS).any():
             raise PieceError(
-                f"the probabilities of all outcomes add up to {total.max():.6g} at x = {x!r}; normalise them."
+                f"the probabilities of all outcomes add up to {total.max():.6g} at x = {_brief(x)}; normalise them."
             )
 
     def _scored(self, forecast: Any, y: Any) -> float:
@@ -232,7 +238,7 @@ class ModelSequence:
         except PieceError:
             raise
         except Exception as error:
-            raise PieceError(f"the forecast {forecast!r} failed ({type(error).__name__}: {error}).") from error
+            raise PieceError(f"the forecast {_brief(forecast)} failed ({_brief(error)}).") from error
 
 
 def _listed(value: Any, name: str = "candidates") -> list[Any]:

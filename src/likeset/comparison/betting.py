@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from likeset._typing import Array
-from likeset.arguments import error_level
-from likeset.errors import EmptySetError
+from likeset.arguments import error_level, real_number
+from likeset.errors import EmptySetError, InvalidArgumentError
 from likeset.families.base import observation_vector, refuse
 
 _CAP = 0.5
@@ -69,7 +69,10 @@ class BettingMean:
         self._sum, self._squares = total, squares
 
     def log_wealth(self, m: float) -> Array:
-        """(log K+, log K-) against the mean m."""
+        """(log K+, log K-) against the mean m, a number in [0, 1]."""
+        m = real_number("m", m)
+        if not 0.0 <= m <= 1.0:
+            raise InvalidArgumentError("m", m, "is outside [0, 1]", "pass a mean of outcomes in [0, 1]")
         with np.errstate(divide="ignore"):
             up = np.minimum(self._stakes, _CAP / m if m > 0 else np.inf)
             down = np.minimum(self._stakes, _CAP / (1.0 - m) if m < 1 else np.inf)
@@ -78,7 +81,7 @@ class BettingMean:
 
     def contains(self, mean: Any) -> bool:
         """Whether this mean is not refuted."""
-        m = float(observation_vector(mean)[0])
+        m = real_number("mean", mean)
         return 0.0 <= m <= 1.0 and bool((self.log_wealth(m) <= log(2.0 / self.alpha) + 1e-12).all())
 
     def interval(self) -> tuple[float, float]:
