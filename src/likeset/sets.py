@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 
 from likeset._solver import Kernel
 from likeset._solver.linalg.threads import SingleThreadedBlas
+from likeset._solver.pairs import PairSet, largest_difference
 from likeset._solver.problem import Solution
 from likeset._typing import Array, IntArray, Mask
 from likeset.arguments import LARGEST, positive_integer, real_array, real_number, signs
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
 from likeset.evidence.evidence import ROUNDING, Evidence
 from likeset.evidence.unknown_scale import ScaleEvidence
+from likeset.families.base import Family
+from likeset.mean_contrasts import MeanContrast, Scale, from_intervals, scale_of
 from likeset.outline import outline
 from likeset.peaks import Peak, maximise_upper
 from likeset.questions import Questions
@@ -65,6 +68,7 @@ class LikelihoodSet:
         convex: bool,
         n_observations: int,
         questions: Questions | None = None,
+        family: Family | None = None,
     ) -> None:
         self.space = space
         self.alpha = alpha
@@ -75,6 +79,7 @@ class LikelihoodSet:
         self._questions = questions
         self._evidence = evidence if questions is None else questions.of_all(evidence)
         self._own_sets: dict[int, LikelihoodSet] = {}
+        self._family = family
 
     def __repr__(self) -> str:
         return f"<LikelihoodSet: alpha={self.alpha:g}, {self.n_observations} observations, {self.space!r}>"
@@ -181,6 +186,55 @@ class LikelihoodSet:
                 for rows, kernel in self._kernels(apart, asked):
                     answer[rows] = kernel.bounds(inside[rows], leaving[rows]) + slack[rows]
         return answer
+
+    def contrast(self, X: Any, Y: Any, of: str = "difference") -> MeanContrast:
+        """Ends of the difference, ratio or odds ratio of E[y] at rows X against E[y] at rows Y, rounded outward.
+
+        Exact where the contrast is linear in theta; sharpest for pairs that were announced, see ``likeset.Contrasts``.
+        Otherwise the intervals of the two are used, which is valid and wider than need be.
+
+        >>> import likeset as ls
+        >>> arms = np.eye(2)
+        >>> voices = ls.Contrasts(arms[1:], minus=arms[:1])
+        >>> seq = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(dim=2, bound=5.0), voices=voices)
+        >>> seq.update(arms, [30, 75], trials=[1000, 1000])
+        >>> found = seq.set.contrast(arms[1:], arms[:1])
+        >>> bool(0.005 < found.lower[0] < 0.045 < found.upper[0] < 0.09)
+        True
+        """
+        scale = scale_of(self._family, of)
+        first, second = np.broadcast_arrays(*self._pairs(X, Y))
+        n = len(first)
+        low, high = np.empty(n), np.empty(n)
+        if scale.slope is not None:
+            ends = self.upper_difference(first, second), -self.upper_difference(second, first)
+            high, low = (scale.slope * end for end in (ends if scale.rising else ends[::-1]))
+        else:
+            low, high = from_intervals(scale, self.interval(first), self.interval(second))
+        if self._questions is not None and self._questions.measured is None:
+            lengths = [np.hypot(np.linalg.norm(i, axis=1), o) for i, o in map(self._basis.coordinates, (first, second))]
+            for row in range(n):
+                z = np.array([lengths[0][row], lengths[1][row]])
+                pair = self._questions.pair(self._others, self.space, first[row], second[row], z)
+                if pair is not None:
+                    low[row], high[row] = self._searched(pair, scale)
+        return scale.contrast(low, high)
+
+    def _pairs(self, X: Any, Y: Any) -> tuple[Array, Array]:
+        first, second = self.space.covariates(X, "X"), self.space.covariates(Y, "Y")
+        if len(first) != len(second) and 1 not in (len(first), len(second)):
+            raise ShapeError(
+                "Y", Y, f"has {len(second)} rows", f"pass one for each of the {len(first)} rows of X, or one"
+            )
+        return first, second
+
+    def _searched(self, pair: PairSet, scale: Scale) -> tuple[float, float]:
+        """Ends of F(z) - F(z') over the set of an announced pair of arms."""
+        high = largest_difference(pair, scale.F, scale.rising)[0]
+        low = -largest_difference(pair, lambda z: -scale.F(z), not scale.rising)[0]
+        if not high >= low:
+            raise EmptySetError(self.alpha)
+        return low, high
 
     def support(
         self,
