@@ -43,8 +43,8 @@ def run(progress: Progress, quick: bool) -> Report:
             progress.advance(task)
         report.records.append({"rates": f"{p:g} / {q:g}"} | {n: _told(times, p == q) for n, times in stops.items()})
     report.notes.append(
-        f"{repeats} runs each, at most {MOST:,} users, alpha = {ALPHA:g}. Median users (runs decided); for equal rates, "
-        "runs with a wrong decision. The asymptotic sequence is tuned for 20,000 users; five looks: O'Brien-Fleming."
+        f"{repeats} runs each, at most {MOST:,} users, alpha = {ALPHA:g}. Median users (runs decided); equal rates: "
+        "wrong decisions. The asymptotic sequence is tuned for 20,000 users; five looks: O'Brien-Fleming."
     )
     return report
 

@@ -97,6 +97,40 @@ def test_a_family_of_ones_own_is_passed_again(tmp_path):
         ls.Study("trial", store=tmp_path / "a")
 
 
+def test_a_study_travels_without_loss(tmp_path):
+    study = opened(tmp_path / "a", factors={"arm": ["a", "b, c"], "dose": (0, 1)}, exposure="h", control=None)
+    rng = np.random.default_rng(0)
+    for start in (0, 4):
+        study.tell(
+            [
+                {"id": f'{start + i}"\n', "arm": ["a", "b, c"][i % 2], "dose": rng.random(), "y": i, "h": rng.random()}
+                for i in range(4)
+            ]
+        )
+    study.export(tmp_path / "out")
+    again = ls.Study.import_from(tmp_path / "out", store=tmp_path / "b")
+    assert evidence(again) == evidence(study) and again.fingerprint == study.fingerprint
+    assert again.rows() == study.rows()
+    with pytest.raises(ls.InvalidArgumentError, match="which the store has already"):
+        ls.Study.import_from(tmp_path / "out", store=tmp_path / "b")
+    text = (tmp_path / "out" / "rows.csv").read_text()
+    (tmp_path / "out" / "rows.csv").write_text(text.replace(",2.0,", ",3.0,"))
+    with pytest.raises(ls.FileFormatError, match="altered after it was exported"):
+        ls.Study.import_from(tmp_path / "out", store=tmp_path / "c")
+    (tmp_path / "out" / "rows.csv").write_text(text[:-20])
+    with pytest.raises(ls.FileFormatError, match="export again"):
+        ls.Study.import_from(tmp_path / "out", store=tmp_path / "d")
+    with pytest.raises(ls.InvalidArgumentError, match="cannot be read"):
+        ls.Study.import_from(tmp_path / "nothing", store=tmp_path / "e")
+    assert ls.Store(tmp_path / "c").studies() == []
+
+
+def test_a_study_without_rows_travels_too(tmp_path):
+    opened(None).export(tmp_path / "out")
+    again = ls.Study.import_from(tmp_path / "out", store=None)
+    assert again.n == 0 and again.tell(rows(0, 2)).total == 2
+
+
 # -- several at once ---------------------------------------------------------------------------------------------------
 
 
@@ -441,3 +475,16 @@ def test_kills_lose_nothing_that_was_acknowledged(tmp_path):
 def test_hundreds_of_kills(tmp_path):
     acknowledged, extra = check_kills(tmp_path, 300, seed=1)
     assert acknowledged > 300 and extra > 0  # some were hit between the disk and the acknowledgement
+
+
+def test_factors_mean_the_same_in_whatever_order_they_are_named(tmp_path):
+    """The order of factors is that of the design's columns: it is the stored one for everybody."""
+    factors = {"dose": (0, 10), "arm": ["left", "right"]}
+    one = ls.Study("s", factors=factors, outcome={"y": ls.Gaussian(1.0)}, store=tmp_path / "x.db")
+    one.tell([{"dose": float(i % 11), "arm": ("left", "right")[i % 2], "y": 5.0 * (i % 2)} for i in range(40)])
+    turned = dict(reversed(factors.items()))
+    for other in (
+        ls.Study("s", store=tmp_path / "x.db"),
+        ls.Study("s", factors=turned, outcome={"y": ls.Gaussian(1.0)}, store=tmp_path / "x.db"),
+    ):
+        assert other.rows() == one.rows() and other.definition.columns == one.definition.columns

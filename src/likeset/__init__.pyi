@@ -5,6 +5,7 @@ from . import errors as errors
 from . import families as families
 from . import plots as plots
 from . import predictors as predictors
+from . import sklearn as sklearn
 from . import spaces as spaces
 from . import study as study
 from . import theory as theory
@@ -53,6 +54,7 @@ from .families import Poisson as Poisson
 from .families import StudentT as StudentT
 from .families import Unknown as Unknown
 from .families import Weibull as Weibull
+from .hypotheses import EValue as EValue
 from .persistence import load as load
 from .predictors import FTRL as FTRL
 from .predictors import VAW as VAW

@@ -43,7 +43,7 @@ from likeset.spaces.base import checked_space
 from likeset.weights import WEIGHTINGS
 
 TOLERANCE = 1e-4  # allowed above 1: the quadrature does not know the kinks of a forecast; leaks show at 1e-2 and more
-GIVEN = ("offset", "exposure", "trials")  # what ``update`` takes besides x and y
+GIVEN = ("offset", "exposure", "trials", "entry")  # what may be known of a row besides x
 _PROBES = np.array([[0.8, 0.1], [-0.3, 0.9], [0.8, 0.1], [0.5, 0.5], [0.2, -0.7], [-0.3, 0.9]])
 
 
@@ -72,7 +72,7 @@ def one_step_growth(
     """Expected factor by which R(theta) grows at x if theta is true; at most 1 for a valid construction.
 
     Where a number of the family is unknown, R(theta, nuisance) is looked at, for one value of it. ``given``: offset,
-    exposure or trials of the row, as ``update`` takes them.
+    exposure, trials or entry of the row (``update`` takes entries as the first of three numbers y).
     """
     covariate = _one_covariate(sequence, x)
     parameter = one_row("theta", theta, covariate.shape[1])[None, :]
@@ -110,11 +110,13 @@ def _growths(
     y, v = law.outcomes(np.array([min(z.min(), -reach), *z, max(z.max(), reach)]))
     before, ready = sequence.set.log_ratio(thetas, value), _ready(sequence, covariate[0], known)
     log_density = np.array([law.log_density(y, np.full(len(v), one)) for one in z]).T
+    entry, rest = given.get("entry"), {name: value for name, value in given.items() if name != "entry"}
     for outcome, weight, log_p in zip(y, v, log_density, strict=True):
         possible = log_p > -700.0  # beyond, the outcome has no probability under theta, and the ratio no meaning
         if possible.any():
             after = copy.deepcopy(ready)
-            after.update(covariate, outcome[None], **given)
+            row = outcome[None] if entry is None else np.concatenate([[entry], outcome])[None]
+            after.update(covariate, row, **rest)
             steps = np.where(possible, log_p + after.set.log_ratio(thetas, value) - before, -np.inf)
             growth += weight * np.exp(steps)
     return growth

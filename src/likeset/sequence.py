@@ -239,7 +239,8 @@ class ConfidenceSequence(AllOrNothing):
 
         Of every row more may be given, one number for all or one each, as long as it is known before y
         (docs/exposure.md): an ``offset``, z = x'theta + offset; the ``exposure`` of a count, whose mean is then
-        exposure times e^z; the number of ``trials`` in which y successes were counted.
+        exposure times e^z; the number of ``trials`` in which y successes were counted. A lifetime watched from some
+        time on is the triple (entry, exit, event).
 
         All or nothing: after an error, or Ctrl-C at any moment, the sequence is as it was before the call, or as it
         is after it. Threads may share a sequence: updates of several take turns.

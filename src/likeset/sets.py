@@ -8,7 +8,7 @@ extrema of x'theta over C are exact. Here is the user's side: covariates and par
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, log
 from typing import Any
@@ -20,12 +20,14 @@ from likeset._solver import Kernel
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._solver.pairs import PairSet, largest_difference
 from likeset._solver.problem import Solution
-from likeset._typing import Array, IntArray, Mask
-from likeset.arguments import LARGEST, positive_integer, real_array, real_number, signs
+from likeset._typing import EPS, Array, IntArray, Mask
+from likeset.arguments import LARGEST, error_level, positive_integer, real_array, real_number, signs
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
 from likeset.evidence.evidence import ROUNDING, Evidence
 from likeset.evidence.unknown_scale import ScaleEvidence
+from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.families.base import Family
+from likeset.hypotheses import EValue, least_evidence
 from likeset.mean_contrasts import MeanContrast, Scale, from_intervals, scale_of
 from likeset.outline import outline
 from likeset.peaks import Peak, maximise_upper
@@ -59,11 +61,13 @@ class Support:
 class LikelihoodSet:
     """Parameters not refuted at level alpha. Made by ``ConfidenceSequence.set``; never changes."""
 
+    has_other_levels = True  # whether R is free of alpha and an e-process
+
     def __init__(
         self,
         space: Space,
         basis: Basis,
-        evidence: Evidence | ScaleEvidence,
+        evidence: Evidence | ScaleEvidence | ShapeEvidence,
         alpha: float,
         convex: bool,
         n_observations: int,
@@ -141,22 +145,81 @@ class LikelihoodSet:
 
     # -- extrema ------------------------------------------------------------------------------------------------
 
-    def upper(self, X: Any) -> Array:
-        """Largest x'theta over the set for every row x of X, rounded outward."""
-        return self._bounds(*self._directions(X), self._asked(X))
+    def upper(self, X: Any, *, alpha: float | None = None) -> Array:
+        """Largest x'theta over the set for every row x of X, rounded outward; ``alpha`` as in :meth:`interval`."""
+        return self._at(alpha)._bounds(*self._directions(X), self._asked(X))
 
-    def lower(self, X: Any) -> Array:
-        """Smallest x'theta over the set for every row x of X, rounded outward."""
+    def lower(self, X: Any, *, alpha: float | None = None) -> Array:
+        """Smallest x'theta over the set for every row x of X, rounded outward; ``alpha`` as in :meth:`interval`."""
         inside, outside = self._directions(X)
-        return -self._bounds(-inside, outside, self._asked(X))
+        return -self._at(alpha)._bounds(-inside, outside, self._asked(X))
 
-    def interval(self, X: Any) -> tuple[Array, Array]:
-        """(lower, upper) for every row of X."""
+    def interval(self, X: Any, *, alpha: float | None = None) -> tuple[Array, Array]:
+        """(lower, upper) for every row of X; with ``alpha``, at another error level than the set's own.
+
+        R does not depend on alpha, the set at another level is { R <= 1/alpha } of the same R: all levels come from one
+        snapshot and are nested. Shares of windows and voices of patience belong to R and stay as they are. The
+        guarantee is for a level chosen without looking at the data; what these say themselves is :meth:`evidence`.
+        """
         inside, outside = self._directions(X)
         n, asked = len(inside), self._asked(X)
         twice = None if asked is None else np.concatenate([asked, asked])
-        both = self._bounds(np.concatenate([inside, -inside]), np.concatenate([outside, outside]), twice)
+        at = self._at(alpha)
+        both = at._bounds(np.concatenate([inside, -inside]), np.concatenate([outside, outside]), twice)
         return -both[n:], both[:n]
+
+    # -- hypotheses ---------------------------------------------------------------------------------------------
+
+    def evidence(
+        self, x: Any = None, *, below: Any = None, above: Any = None, equal: Any = None, theta: Any = None
+    ) -> EValue:
+        """Evidence against a hypothesis: the least log R over the parameters of Theta that it allows.
+
+        The hypothesis is x'theta <= ``below``, x'theta >= ``above`` or x'theta = ``equal``, one for each row of x and
+        each bound (one row or one bound serves all), or ``theta`` itself, one parameter or one per row, which is judged
+        by the data alone, in Theta or not. The answer is an e-value, certified from below, and an anytime p-value
+        (:class:`~likeset.EValue`): whoever rejects when e > 1/alpha, whenever they look, is wrong with probability at
+        most alpha. It exceeds 1/alpha exactly when the bounds of this set exclude the hypothesis: with ``below=c`` when
+        ``lower(x) > c``; if the set is empty, whatever the hypothesis.
+
+        Where a function space carries a ``charge``, that many nats are taken off.
+
+        >>> import likeset as ls
+        >>> seq = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(dim=1, bound=3.0))
+        >>> seq.update([[1.0]] * 40, [1] * 32 + [0] * 8)
+        >>> found = seq.set.evidence([1.0], below=0.0)        # "a success is at most as likely as a failure"
+        >>> bool(found.e_value[0] > 20), bool(seq.set.lower([1.0])[0] > 0.0)
+        (True, True)
+        """
+        if not self.has_other_levels:
+            raise InvalidArgumentError(
+                "set", self, "is no level set of an e-process", "ask a ConfidenceSequence, or this set's bounds"
+            )
+        limits = {"below": below, "above": above, "equal": equal}
+        given = [name for name, limit in limits.items() if limit is not None]
+        if theta is not None:
+            if x is not None or given:
+                name, value = ("x", x) if x is not None else (given[0], limits[given[0]])
+                raise InvalidArgumentError(name, value, "stands beside theta", "ask about theta, or about x'theta")
+            return self._evidence_against_points(theta)
+        if x is None:
+            raise InvalidArgumentError("x", x, "is missing", "pass rows x and below=, above= or equal=, or theta=")
+        if len(given) != 1:
+            said = "comes without a hypothesis" if not given else f"comes with {len(given)} hypotheses"
+            raise InvalidArgumentError("x", x, said, "give one of below=, above= and equal=")
+        inside, outside, limit, asked = self._rows_and_limits(x, given[0], limits[given[0]])
+        low, high = np.full(len(limit), -inf), np.full(len(limit), -inf)
+        for sign in {"below": (-1.0,), "above": (1.0,), "equal": (-1.0, 1.0)}[given[0]]:
+            for question in np.unique(asked):
+                rows, answering = asked == question, self if question < 0 else self._of_its_own(int(question))
+                with SingleThreadedBlas():
+                    found = least_evidence(answering, sign * inside[rows], outside[rows], sign * limit[rows])
+                # of two sides the larger, by convexity
+                low[rows] = np.maximum(low[rows], found.log_e_value)
+                high[rows] = np.maximum(high[rows], found.log_e_value + found.gap)
+        gap = np.zeros(len(limit))
+        np.subtract(high, low, out=gap, where=high > low)
+        return EValue(low, gap)
 
     def upper_difference(self, X: Any, Y: Any) -> Array:
         """Largest x'theta - y'theta over the set for every pair of rows, rounded outward.
@@ -352,9 +415,58 @@ class LikelihoodSet:
             raise EmptySetError(self.alpha)
         return self._kernel
 
-    def _uncertain(self) -> ScaleEvidence:
+    def _at(self, alpha: float | None) -> LikelihoodSet:
+        """The set of the same evidence at another level."""
+        if alpha is None:
+            return self
+        level = error_level("alpha", alpha)
+        if level == self.alpha:
+            return self
+        if not self.has_other_levels:
+            raise InvalidArgumentError(
+                "alpha", alpha, f"is not {self.alpha:g}, the level this set was made for", "make one with that alpha"
+            )
+        evidence = replace(self._others, threshold=-log(level))
+        return LikelihoodSet(
+            self.space, self._basis, evidence, level, self._convex, self.n_observations, self._questions, self._family
+        )  # fmt: skip
+
+    def _evidence_against_points(self, theta: Any) -> EValue:
+        with SingleThreadedBlas():
+            values, norms = self._values(theta), self._basis.norms(theta)
+            found, rounding = self._evidence.log_ratio_with_rounding(values, norms)
+        gap = np.where(np.isfinite(found) & np.isfinite(rounding), 2 * rounding, 0.0)
+        # As in ``contains``: on the same side of log(1/alpha).
+        allowed = (found < inf) & (found - self._evidence.threshold <= rounding)
+        level, margin = self._evidence.threshold, 8 * EPS * (1.0 + abs(self._evidence.threshold))
+        low = np.where(
+            allowed, np.minimum(found - 0.5 * gap, level - margin), np.maximum(found - 0.5 * gap, level + margin)
+        )
+        return EValue(_like(theta, low), _like(theta, gap))
+
+    def _rows_and_limits(self, x: Any, name: str, value: Any) -> tuple[Array, Array, Array, IntArray]:
+        """Directions, limits, and the announced question that each of them is, or -1."""
+        inside, outside = self._directions(x)
+        asked = self._asked(x)
+        limits = real_array(name, value)
+        if limits.ndim > 1 or (limits.ndim == 1 and len(limits) != len(inside) and 1 not in (len(limits), len(inside))):
+            raise ShapeError(
+                name,
+                value,
+                f"has shape {limits.shape}",
+                f"pass one number, or one for each of the {len(inside)} rows of x",
+            )
+        n = max(len(inside), limits.size)
+        return (
+            np.broadcast_to(inside, (n, inside.shape[1])),
+            np.broadcast_to(outside, (n,)),
+            np.broadcast_to(limits, (n,)),
+            np.broadcast_to(-1 if asked is None else asked, (n,)),
+        )
+
+    def _uncertain(self) -> ScaleEvidence | ShapeEvidence:
         """The evidence, if something about the family is unknown."""
-        if not isinstance(self._evidence, ScaleEvidence):
+        if not isinstance(self._evidence, ScaleEvidence | ShapeEvidence):
             raise InvalidArgumentError(
                 "nuisance",
                 None,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likeset._solver.problem import CallableTerms, CurveTerms, LossTerms, PointTerms, SmoothTerms, Terms
-from likeset._typing import Array
+from likeset._typing import Array, IntArray
 from likeset.curves import term_derivatives, term_heights, term_lines
 
 _FEW = 8  # summands up to which adding them one by one is faster
@@ -55,18 +56,28 @@ def reweighted(terms: Terms, weights: Array, keep: NDArray[np.bool_] | None = No
         starts = np.concatenate([[0], np.cumsum(sizes if keep is None else sizes[keep])]).astype(np.int64)
         if keep is not None:
             loud &= keep[owner]
-        return replace(
-            terms, starts=starts, points=terms.points[loud], weights=(weights[owner] * terms.weights)[loud]
-        )  # fmt: skip
-    evaluate, chosen = terms.evaluate, np.arange(len(weights)) if keep is None else np.flatnonzero(keep)
+        points, scaled = terms.points[loud], (weights[owner] * terms.weights)[loud]
+        if isinstance(terms, LossTerms) and terms.shifts is not None:
+            return replace(terms, starts=starts, points=points, weights=scaled, shifts=terms.shifts[loud])
+        return replace(terms, starts=starts, points=points, weights=scaled)
+    chosen = np.arange(len(weights)) if keep is None else np.flatnonzero(keep)
+    return CallableTerms(ReweightedFunction(terms.evaluate, weights, chosen))
 
-    def scaled(Z: Array) -> tuple[Array, Array, Array]:
-        full = np.zeros((*Z.shape[:-1], len(weights)))
-        full[..., chosen] = Z
-        value, first, second = evaluate(full)
-        return tuple((weights * x)[..., chosen] for x in (value, first, second))  # type: ignore[return-value]
 
-    return CallableTerms(scaled)
+@dataclass(frozen=True)
+class ReweightedFunction:
+    """v_k phi_k and derivatives of the ``chosen`` k, from a function of all of them; can be pickled."""
+
+    evaluate: Callable[[Array], tuple[Array, Array, Array]]
+    weights: Array
+    chosen: IntArray
+
+    def __call__(self, Z: Array) -> tuple[Array, Array, Array]:
+        """At Z (..., number chosen)."""
+        full = np.zeros((*Z.shape[:-1], len(self.weights)))
+        full[..., self.chosen] = Z
+        value, first, second = ((self.weights * x)[..., self.chosen] for x in self.evaluate(full))
+        return value, first, second
 
 
 def log_sum_exp(exponents: Array) -> Array:

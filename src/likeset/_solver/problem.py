@@ -10,7 +10,7 @@ Four shapes of phi_k cover every family:
 * :class:`CurveTerms`      phi_k(z) = a_k A(z) - s_k z,  A one of z^2/2, e^z, log(1 + e^z), or the same from a reference
   (all exponential families: cost does not grow with the number of observations);
 * :class:`PointTerms`      phi_k(z) = sum_i u_ki |y_ki - z|   (Laplace noise);
-* :class:`LossTerms`       phi_k(z) = sum_i w_ki L(y_ki, z),  L a compiled loss (a family with its own curve);
+* :class:`LossTerms`       phi_k(z) = sum_i w_ki L(y_ki, z + o_ki),  L a compiled loss (a family with its own curve);
 * :class:`CallableTerms`   phi_k given by a user's vectorised function.
 
 The set itself is a :class:`LevelSet`:  C = { theta : F(theta) <= level, |theta| <= radius }.
@@ -78,9 +78,9 @@ class PointTerms:
 
 @dataclass(frozen=True)
 class LossTerms:
-    """phi_k(z) = sum of weights[i] L(points[i], z) over i in starts[k] : starts[k+1]; weights are positive.
+    """phi_k(z) = sum of weights[i] L(points[i], z + shifts[i]) over i in starts[k] : starts[k+1]; weights are positive.
 
-    L(y, z) is smooth and convex in z, with the numbers ``parameters`` as its last arguments.
+    L(y, z) is smooth and convex in z, with the numbers ``parameters`` as its last arguments; no shifts are zeros.
     """
 
     loss: Loss
@@ -88,6 +88,12 @@ class LossTerms:
     starts: IntArray
     points: Array
     weights: Array
+    shifts: Array | None = None
+
+    @cached_property
+    def shifts_or_zero(self) -> Array:
+        """The shift of every point."""
+        return np.zeros(len(self.points)) if self.shifts is None else self.shifts
 
     @cached_property
     def owners(self) -> IntArray:
@@ -106,7 +112,8 @@ class LossTerms:
     def _summed(self, Z: Array) -> Array:
         rows = np.ascontiguousarray(Z, dtype=np.float64).reshape(math.prod(Z.shape[:-1]), Z.shape[-1])
         out = np.empty((4, *rows.shape))
-        summed_losses(self.loss.address, self.parameters, self.owners, self.points, self.weights, rows, out)
+        items = (self.owners, self.points, self.weights, self.shifts_or_zero)
+        summed_losses(self.loss.address, self.parameters, *items, rows, out)
         return out.reshape(4, *Z.shape)
 
 
@@ -161,6 +168,12 @@ class Solution:
     upper: Array
 
 
+def directionless(A: Array, outside: Array | None) -> NDArray[np.bool_]:
+    """Rows that are zero, inside and outside the span: a'theta is zero whatever theta is."""
+    flat: NDArray[np.bool_] = np.logical_not(np.any(A != 0.0, axis=1))
+    return flat if outside is None else flat & (outside == 0.0)
+
+
 def with_zero_column(X: Array) -> Array:
     """Covariates with one more coordinate, in which all of them are zero: terms are flat along it."""
     return np.column_stack([X, np.zeros(len(X))])
@@ -205,6 +218,15 @@ class Kernel(ABC):
         n, d = A.shape
         if self.status == "empty":
             return Solution(np.full(n, -inf), np.full((n, d + (outside is not None)), np.nan), np.full(n, -inf))
+        flat = directionless(A, outside)
+        if flat.any():
+            points = np.tile(np.append(self.centre, 0.0)[: d + (outside is not None)], (n, 1))
+            values, upper = np.zeros(n), np.zeros(n)
+            if not flat.all():
+                some = [None if part is None else part[~flat] for part in (outside, near)]
+                found = self.solve(A[~flat], tolerance, *some)
+                values[~flat], points[~flat], upper[~flat] = found.values, found.points, found.upper
+            return Solution(values, points, upper)
         if outside is None:
             return self._solve(A, near, tolerance)
         return self._solve_outside(A, outside, near, tolerance)

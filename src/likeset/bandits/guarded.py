@@ -2,7 +2,6 @@ r"""Choice by belief, guarded by the certified set."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
 
@@ -10,23 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likeset._typing import Array
-from likeset.arguments import real_number
+from likeset.arguments import flag, real_number
 from likeset.bandits.believing import Beliefs, hopes
+from likeset.bandits.failures import Failures
 from likeset.bandits.policy import Policy
 from likeset.bandits.ties import highest
+from likeset.bandits.under_way import Choice, UnderWay
 from likeset.errors import InvalidArgumentError
+from likeset.sequence import ConfidenceSequence
 
 DEFAULT_INSURANCE = 0.05
 SMALL = 2.0  # mean widths of what was played: a due round with no more than this to gain goes by belief
-
-
-@dataclass(frozen=True, eq=False)
-class UnderWay:
-    """A choice that was asked for and not yet told: its covariate, its certified width then, whether it was due."""
-
-    x: Array
-    width: float
-    due: bool
 
 
 class Guarded(Policy):
@@ -54,10 +47,17 @@ class Guarded(Policy):
                fresh ``ConfidenceSequence`` (another family, kernel, length scale) that learns beside it; or any object
                with ``update(x, y)`` and ``belief``, which has ``moments(X)`` and ``supposing(X)``, as
                :class:`~likeset.Belief` has
+    success    what is thought of runs that fail: ``None`` for a model made at the first ``tell(arm, failed=True)``,
+               or a ``ConfidenceSequence(Bernoulli(), ...)`` of your own
     rng        breaks ties at random (generator or seed); ``None``: the lowest index wins
 
     An arm counts as ruled out when its upper bound, computed before it is played, is below the highest lower bound
     known; lower bounds are computed for arms that are played, and for all of them by ``intervals`` and ``recommend``.
+
+    Several at once: ``ask(n=4)`` names four different arms (fewer, once fewer are not ruled out), one after the other,
+    each as if the answers of those before, and of all that are ``pending``, were what the belief expects; the certified
+    set is never told of imagined data. Answers may come in any order, through ``tell`` or ``seq.update``, **as long as
+    when they come does not depend on what they are** (docs/bandits.md, late answers).
 
     >>> import numpy as np
     >>> import likeset as ls
@@ -76,105 +76,126 @@ class Guarded(Policy):
         reward: Any = "increasing",
         insurance: float = DEFAULT_INSURANCE,
         belief: Any = None,
+        success: Any = None,
         rng: Any = None,
     ) -> None:
         self.insurance = real_number("insurance", insurance)
         if not 0.0 <= self.insurance <= 1.0:
             raise InvalidArgumentError("insurance", insurance, "is no share of the rounds", "pass a number in [0, 1]")
-        self._belief_given = belief
+        self._given = belief, success
         super().__init__(seq, arms, reward=reward, rng=rng)
         self.exploration = sqrt(2.0 * log(1.0 / self.seq.alpha))
         """Standard deviations above the mean that a choice by belief goes by."""
-        self._under_way: list[UnderWay] = []
-        self._rounds = self._due = 0
-        self._widths = 0.0
-        self._plays: dict[bytes, int] = {}
-        self.insured = 0
-        """Number of rounds played by certified optimism so far."""
+        self._out = UnderWay(seq)
 
     def _refuse(self, arms: Any) -> None:
-        self._beliefs = Beliefs(self.seq, self._belief_given)
+        belief, success = self._given
+        self._beliefs, self._failures = Beliefs(self.seq, belief), Failures(self.seq, success)
+
+    # -- what is out ----------------------------------------------------------------------------------------------
 
     @property
     def pending(self) -> Array:
         """Covariates asked for and not yet told, one row each, oldest first."""
-        return np.array([choice.x for choice in self._under_way]).reshape(-1, self.seq.space.covariate_shape[0])
+        self._out.look()
+        return self._out.covariates()
+
+    @property
+    def insured(self) -> int:
+        """Number of rounds told so far that certified optimism chose."""
+        self._out.look()
+        return self._out.insured
+
+    @property
+    def successes(self) -> ConfidenceSequence | None:
+        """The sequence of successes and failures, with sets of its own; None as long as nothing has failed."""
+        return self._failures.sequence
+
+    def tell(self, arm: Any, y: Any = None, failed: bool = False) -> None:
+        """What was observed at an arm (an index): y, or that the run failed and there is no y.
+
+        A failure goes to the model of success, and not into the sets of the outcome, which stay valid as long as
+        whether a run fails does not depend on the y it would have had. Failures that do (the best yields clog the
+        tube) are not ignorable: what is certified is then the mean of y *where runs work*.
+        """
+        x = self.arms.covariate(arm)
+        if flag("failed", failed):
+            if y is not None:
+                raise InvalidArgumentError("y", y, "stands beside failed=True", "leave it out: a failed run has no y")
+            self._failures.failed(x)
+            self._out.drop(x)
+            return
+        super().tell(arm, y)
+        self._beliefs.told(x, y)
+        if isinstance(self.seq, ConfidenceSequence):
+            self._out.look()
+        else:
+            self._out.arrived(x)
+        self._failures.worked(x)
+
+    def cancel(self, arm: Any) -> None:
+        """A choice that will never be told, because the run was not made; forgotten without consequences."""
+        self._out.look()
+        self._out.cancel(self.arms.covariate(arm))
+
+    def resume(self, X: Any) -> None:
+        """Covariates that are under way although this policy did not ask for them: those of an earlier process, say."""
+        self._out.choices += [Choice(x.copy()) for x in self.seq.space.covariates(X, "X")]
 
     @property
     def certified_regret(self) -> float:
-        r"""sum_t [ g(U_T) - g(l_T(x_t)) ] over the choices told so far, with today's bounds.
+        r"""sum_t [ g(U_T) - g(l_T(x_t)) ] over the answers told since the policy was made, with today's bounds.
 
         With probability at least 1 - alpha the true regret, in means, is below it, at all times at once. It costs the
         bounds of all arms, and takes arms that stay the same.
         """
         rows = self._fixed_rows("certified_regret")
+        self._out.look()
         lower, upper = self.intervals()
         number_of = {row.tobytes(): i for i, row in enumerate(rows)}
-        total = sum(count * (upper.max() - lower[number_of[x]]) for x, count in self._plays.items() if x in number_of)
+        plays = self._out.plays.items()
+        total = sum(count * (upper.max() - lower[number_of[x]]) for x, count in plays if x in number_of)
         return float(np.nextafter(total, np.inf)) if total else 0.0
 
-    def tell(self, arm: Any, y: Any) -> None:
-        """What was observed at an arm (an index)."""
-        x = self.arms.covariate(arm)
-        super().tell(arm, y)
-        self._beliefs.told(x, y)
-        self._arrived(x)
-
-    def _arrived(self, x: Array) -> None:
-        key = x.tobytes()
-        self._plays[key] = self._plays.get(key, 0) + 1
-        for place, choice in enumerate(self._under_way):
-            if choice.x.tobytes() == key:
-                del self._under_way[place]
-                self._rounds, self._due = self._rounds + 1, self._due + choice.due
-                self._widths += choice.width
-                return
+    # -- choices --------------------------------------------------------------------------------------------------
 
     def _choose(self, rows: Array, n: int) -> list[int]:
-        current = self.seq.set
-        belief = self._beliefs.now()
-        if self._under_way:
-            belief = belief.supposing(self.pending)
+        self._out.look()
+        current, belief = self.seq.set, self._beliefs.now()
+        if self._out.choices:
+            belief = belief.supposing(self._out.covariates())
         chosen: list[int] = []
+        taken: list[Choice] = []
         free = np.ones(len(rows), dtype=bool)
         while len(chosen) < n and free.any():
-            due = self._is_due()
-            arm = self._optimistic(current, rows, free) if due else None
-            insured = arm is not None
-            if arm is None:
-                arm = self._believed_best(current, rows, belief, free)
+            due = self._out.is_due(self.insurance, taken)
+            top = self._optimistic(current, rows, free, taken) if due else None
+            arm = self._believed_best(current, rows, belief, free) if top is None else top
             if arm is None:
                 break
-            self.insured += insured
             free[arm] = False
             chosen.append(arm)
             slot = self._running.slots(rows)[arm]
             width = float(self._running.ceiling[slot] - self._running.floor[slot])
-            self._under_way.append(UnderWay(rows[arm].copy(), max(width, 0.0), due))
+            taken.append(Choice(rows[arm].copy(), max(width, 0.0), due, top is not None))
             if len(chosen) < n:
                 belief = belief.supposing(rows[arm : arm + 1])
+        self._out.choices += (
+            taken  # at the end: after an alarm, or an interrupt, nothing is out that nobody was told of
+        )
         return chosen
 
-    def _is_due(self) -> bool:
-        """Whether fewer than eps t of the first t rounds were due, this one included."""
-        due = self._due + sum(choice.due for choice in self._under_way)
-        return due < self.insurance * (self._rounds + len(self._under_way) + 1)
-
-    def _optimistic(self, current: Any, rows: Array, free: NDArray[np.bool_]) -> int | None:
+    def _optimistic(self, current: Any, rows: Array, free: NDArray[np.bool_], taken: list[Choice]) -> int | None:
         """The arm of a due round; None where what is left to gain is small enough to go by belief."""
         lazy = not getattr(current, "closed_form", False)
         ceilings = self._running.ceilings(current, rows, lazy)
-        top = highest(ceilings, self._rng)
+        left = np.flatnonzero(free)
+        top = int(left[highest(ceilings[left], self._rng)])
         self._running.intervals(current, rows, [top])
         known = self._running.floor[self._running.slots(rows)].max()
-        rounds = self._rounds + len(self._under_way)
-        widths = self._widths + sum(choice.width for choice in self._under_way)
-        if rounds and ceilings.max() - known <= SMALL * widths / rounds:
+        if ceilings.max() - known <= SMALL * self._out.mean_width(taken) < np.inf:
             return None
-        if free[top]:
-            return top
-        left = np.flatnonzero(free)
-        return int(left[highest(ceilings[left], self._rng)])
+        return top
 
     def _believed_best(self, current: Any, rows: Array, belief: Any, free: NDArray[np.bool_]) -> int | None:
         """The arm with the highest score under the beliefs of those that are free and not ruled out."""
@@ -195,7 +216,11 @@ class Guarded(Policy):
         return bool(self._running.ceiling[slot] < self._running.floor[slots].max())
 
     def _belief_scores(self, belief: Any, rows: Array) -> Array:
-        return hopes(belief, rows, self.reward.sign, self.exploration)
+        scores, chances = hopes(belief, rows, self.reward.sign, self.exploration), self._failures.chances(rows)
+        if chances is None:
+            return scores
+        expected = self.reward.sign * np.asarray(belief.moments(rows)[0])
+        return chances * np.maximum(scores - expected.max(), 0.0)
 
     def _fixed_rows(self, what: str) -> Array:
         if self.arms.fixed is None:

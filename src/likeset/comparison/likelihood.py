@@ -20,6 +20,7 @@ from likeset._solver.problem import PointTerms, Terms, VoiceTable
 from likeset._typing import Array
 from likeset.comparison.base import Stream
 from likeset.evidence.unknown_scale import ScaleEvidence, evidence_of
+from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.families.merged import with_columns
 from likeset.sets import LikelihoodSet
 
@@ -28,7 +29,12 @@ _NO_PENALTY = 1e-10  # the solver for Laplace noise wants some
 
 
 class LevelSnapshot(LikelihoodSet):
-    """{ theta in Theta : L_t(theta) <= N_t + log(1/alpha) }, with its height above the best parameter."""
+    """{ theta in Theta : L_t(theta) <= N_t + log(1/alpha) }, with its height above the best parameter.
+
+    N_t may depend on alpha, and R need be no e-process: such a set has no other levels and no e-values.
+    """
+
+    has_other_levels = False
 
     @cached_property
     def radius(self) -> float | None:
@@ -42,7 +48,7 @@ def height(s: LikelihoodSet) -> float | None:
     None for window mixtures, whose windows have a height each, and where a scale is unknown.
     """
     evidence = s._evidence
-    if isinstance(evidence, ScaleEvidence):
+    if isinstance(evidence, ScaleEvidence | ShapeEvidence):
         return None  # of (theta, scale) there is none in nats of theta alone
     if evidence.says_nothing or not s._convex or len(evidence.voices.log_shares) > 1:
         return None

@@ -146,14 +146,37 @@ class Evidence:
         """Whether log R <= threshold up to rounding, for parameters with these z and norms."""
         if self.says_nothing:
             return np.ones(len(values), dtype=bool)
+        found, rounding = self.log_ratio_with_rounding(values, norms)
+        return (found < inf) & (found - self.threshold <= rounding)
+
+    def log_ratio_with_rounding(self, values: Array, norms: Array) -> tuple[Array, Array]:
+        """log R of parameters with these z and norms, and how far off it may be."""
         losses, slopes = values_and_slopes(self.terms, self.groups.spread(values))
         # Gains and losses cancel: the rounding of their sum is that of the numbers it was made from. So does the
         # rounding of z = x'theta count, times the slope of the loss.
         reach = norms[:, None] * self.groups.lengths
         parts = np.abs(losses) + np.where(np.isneginf(self.gains), 0.0, np.abs(self.gains)) + np.abs(slopes) * reach
-        excess = log_sum_exp(voice_exponents(self.audible, self._contributions(losses))) - self.threshold
+        found = log_sum_exp(voice_exponents(self.audible, self._contributions(losses)))
         sizes = 1.0 + voice_exponents(self.audible, parts).max(axis=1, initial=0.0)
-        return (excess < inf) & (excess <= 4 * ROUNDING * sizes)
+        return found, 4 * ROUNDING * sizes
+
+    @property
+    def level_sets(self) -> Evidence:
+        """A convex function of theta with the same level sets: log R itself."""
+        return self
+
+    def nats(self, heights: Array) -> Array:
+        """log R where the function of ``level_sets`` has these values."""
+        return heights
+
+    def height_of_a_nat(self, height: float) -> float:
+        """By how much that function grows, about, where log R grows by one."""
+        return 1.0
+
+    @cached_property
+    def size(self) -> float:
+        """The sum of the gains' sizes, which the rounding of log R is proportional to."""
+        return float(np.abs(np.where(np.isneginf(self.gains), 0.0, self.gains)).sum())
 
     # -- all of them --------------------------------------------------------------------------------------------
 

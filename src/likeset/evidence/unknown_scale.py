@@ -22,22 +22,26 @@ from likeset._solver import Kernel
 from likeset._solver.evaluate import reweighted, values_and_slopes
 from likeset._solver.nuisance import Gain, PlainGain, ScaleTerms, largest, plausible, projected
 from likeset._solver.problem import Terms, VoiceTable
+from likeset._solver.shapes import ShapeTerms
 from likeset._typing import EPS, Array, Mask
 from likeset.evidence.evidence import ROUNDING, Evidence, Groups
+from likeset.evidence.unknown_shape import ShapeEvidence
 
 
 def evidence_of(
     groups: Groups,
-    terms: Terms | ScaleTerms,
+    terms: Terms | ScaleTerms | ShapeTerms,
     gains: Array,
     voices: VoiceTable,
     threshold: float,
     bound: float,
     gain: Gain | None = None,
-) -> Evidence | ScaleEvidence:
+) -> Evidence | ScaleEvidence | ShapeEvidence:
     """What the data say; ``gain`` is that of a numerator made for every scale, where there is one."""
     if isinstance(terms, ScaleTerms):
         return ScaleEvidence(groups, terms, gains, threshold, bound, gain)
+    if isinstance(terms, ShapeTerms):
+        return ShapeEvidence(groups, terms, gains, threshold, bound)
     return Evidence(groups, terms, gains, voices, threshold, bound)
 
 
@@ -91,13 +95,38 @@ class ScaleEvidence:
         """Whether log R <= threshold up to rounding, for parameters with these z and norms."""
         if self.says_nothing:
             return np.ones(len(values), dtype=bool)
+        found, rounding = self.log_ratio_with_rounding(values, norms, scale)
+        return (found < inf) & (found - self.threshold <= rounding)
+
+    def log_ratio_with_rounding(self, values: Array, norms: Array, scale: float | None = None) -> tuple[Array, Array]:
+        """log R of parameters with these z and norms, and how far off it may be."""
+        if self.says_nothing:
+            return self.log_ratio(values, scale), np.zeros(len(values))
         losses, slopes = self._losses(values)
         ratio, t = self._ratio(losses.sum(axis=1), scale)
         reach = norms[:, None] * self.groups.spread(np.linalg.norm(self.groups.coordinates, axis=1))
         sizes = np.exp(t) * (np.abs(losses) + 2.0 * self.terms.rest + slopes * reach).sum(axis=1)
         sizes += np.array([self.gain.size(float(at)) for at in t])
-        excess = ratio - self.threshold
-        return (excess < inf) & (excess <= 4 * ROUNDING * (1.0 + sizes))
+        return ratio, 4 * ROUNDING * (1.0 + sizes)
+
+    @property
+    def level_sets(self) -> Evidence:
+        """A convex function of theta with the same level sets: F, less what is free of theta."""
+        return self._level_set
+
+    def nats(self, heights: Array) -> Array:
+        """log R where the function of ``level_sets`` has these values."""
+        return projected(self.gain, np.maximum(heights + self.terms.rest.sum(), 0.0), self.terms.range)[0]
+
+    def height_of_a_nat(self, height: float) -> float:
+        """By how much that function grows, about, where log R grows by one."""
+        t = projected(self.gain, np.array([max(height + float(self.terms.rest.sum()), 0.0)]), self.terms.range)[1]
+        return float(np.exp(-t[0]))
+
+    @cached_property
+    def size(self) -> float:
+        """What the rounding of log R is proportional to."""
+        return self.gain.size(self._largest[1])
 
     # -- all of them --------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from likeset._solver.evaluate import evaluate_terms
 from likeset._solver.linalg.matrix import cholesky, dot, rank_one_update, solve_lower, solve_lower_transposed
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._solver.newton import minimise_over_ball, newton_ball
-from likeset._solver.problem import CurveTerms, PointTerms
+from likeset._solver.problem import CurveTerms, PointTerms, Terms
 from likeset._typing import Array
 from likeset.arguments import real_array
 from likeset.compiling import kernel
@@ -123,6 +123,10 @@ class Posterior(Protocol):
         """The beliefs given all that was observed, for reading; nothing here changes."""
         ...
 
+    def rescale(self, ratios: Array) -> None:
+        """Coordinates become ``ratios`` <= 1 times what they were; priors stay those of the new coordinates."""
+        ...
+
 
 class Beliefs:
     """Means (J, d) and precision factors (J, d, d) on a growing span; what all posteriors share."""
@@ -176,6 +180,21 @@ class Beliefs:
         other = Beliefs(self.priors)
         other.means, other.factors = self.means.copy(), self.factors.copy()
         return other
+
+    def rescale(self, ratios: Array, refitted: bool) -> None:
+        """Coordinates of covariates become ``ratios`` times what they were, so theta's grow by 1/ratios.
+
+        If beliefs are not ``refitted`` anyway, precisions rise from lambda ratios^2 to lambda in the prior's part.
+        """
+        means, factors = self.writable()
+        means /= ratios
+        factors *= ratios[:, None]
+        if not refitted:
+            added = self.priors[:, None] * (1.0 - ratios**2)
+            with SingleThreadedBlas():
+                precisions = factors @ factors.transpose(0, 2, 1)
+                precisions[:, np.arange(len(ratios)), np.arange(len(ratios))] += added
+                factors[:] = np.linalg.cholesky(precisions)
 
     def state(self) -> dict[str, Array]:
         """Means and factors."""
@@ -234,6 +253,15 @@ class ExactPosterior:
     def settled(self) -> Beliefs:
         """The beliefs, copied."""
         return self.beliefs.copied()
+
+    def rescale(self, ratios: Array) -> None:
+        """The moment as well, and means from it."""
+        self.beliefs.rescale(ratios, refitted=False)
+        self.moment = self.moment * ratios
+        means, factors = self.beliefs.writable()
+        with SingleThreadedBlas():
+            right = np.broadcast_to(self.moment[:, None], (len(means), len(self.moment), 1))
+            means[:] = np.linalg.solve(factors.transpose(0, 2, 1), np.linalg.solve(factors, right))[..., 0]
 
 
 class FittedPosterior:
@@ -294,6 +322,13 @@ class FittedPosterior:
             other.fit()
         return other.beliefs
 
+    def rescale(self, ratios: Array) -> None:
+        """The data as well; beliefs are fitted to them again."""
+        self.data.measure(self.data.coordinates * ratios)
+        self.beliefs.grow(len(ratios))
+        self.beliefs.rescale(ratios, refitted=True)
+        self.unfitted += 1
+
     def _refit_due(self) -> bool:
         return self.unfitted > 0
 
@@ -314,7 +349,7 @@ class LaplacePosterior(FittedPosterior):
     def observe(self, phi: Embedded, y: Array) -> None:
         """Merge the observation; where a refit is not due, take the online step."""
         super().observe(phi, y)
-        if not self._refit_due():
+        if not self._refit_due() and not getattr(phi.law, "stays_shifted", False):
             a, s, _ = phi.law_or(self.family).statistics(y)
             self.beliefs.grow(len(phi.coordinates))
             means, factors = self.beliefs.writable()
@@ -323,7 +358,9 @@ class LaplacePosterior(FittedPosterior):
     def fit(self) -> None:
         """Modes and curvatures."""
         terms = self.data.terms()
-        assert isinstance(terms, CurveTerms)
+        if not isinstance(terms, CurveTerms):  # offsets that the sums cannot absorb
+            fit_modes(self.beliefs, self.data.coordinates, terms)
+            return
         means, factors = self.beliefs.writable()
         X, curve = self.data.coordinates, int(terms.curve)
         with SingleThreadedBlas():
@@ -341,11 +378,15 @@ class GenericPosterior(FittedPosterior):
 
     def fit(self) -> None:
         """Modes and curvatures."""
-        X, terms = self.data.coordinates, self.data.terms()
-        means, factors = self.beliefs.writable()
-        assert not isinstance(terms, PointTerms)
-        for j, prior in enumerate(self.beliefs.priors):
-            mode, *_ = minimise_over_ball(X, terms, 0.5 * prior, math.inf, means[j], MODE_GAP)
-            _, _, curvature = evaluate_terms(terms, X @ mode)
-            means[j] = mode
-            factors[j] = np.linalg.cholesky((X.T * curvature) @ X + prior * np.eye(X.shape[1]))
+        fit_modes(self.beliefs, self.data.coordinates, self.data.terms())
+
+
+def fit_modes(beliefs: Beliefs, X: Array, terms: Terms) -> None:
+    """Modes, from the modes before, and curvatures there, through the derivatives of smooth terms."""
+    means, factors = beliefs.writable()
+    assert not isinstance(terms, PointTerms)
+    for j, prior in enumerate(beliefs.priors):
+        mode, *_ = minimise_over_ball(X, terms, 0.5 * prior, math.inf, means[j], MODE_GAP)
+        _, _, curvature = evaluate_terms(terms, X @ mode)
+        means[j] = mode
+        factors[j] = np.linalg.cholesky((X.T * curvature) @ X + prior * np.eye(X.shape[1]))

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likeset._solver.problem import CurveTerms
+from likeset._solver.problem import CurveTerms, LossTerms
 from likeset._typing import Array
+from likeset.families.shifted_items import ShiftedItems
+from likeset.families.sums import add_shifted, softplus_items
 from likeset.undo import Undo
 
 if TYPE_CHECKING:
@@ -83,6 +85,7 @@ class EvidenceSums:
         self.family = family
         self.a, self.s = CompensatedSums(), CompensatedSums()
         self.origins = np.zeros(8)
+        self.shifted = ShiftedItems()
 
     def remember(self, undo: Undo, index: int) -> None:
         """Before ``add`` to covariate ``index``: keep its sums and its reference."""
@@ -92,12 +95,17 @@ class EvidenceSums:
             undo.keep(self)
         self.a.remember(undo, index)
         self.s.remember(undo, index)
+        self.shifted.remember(undo, index)
 
     def add(self, index: int, y: Array, weight: float, law: Any = None) -> float:
         """Merge one observation; return the part of its weighted log-density that is free of z: w log p(y | o)."""
         law = self.family if law is None else law
         while index >= len(self.origins):
             self.origins = _doubled(self.origins)
+        if getattr(law, "stays_shifted", False):
+            self.a.add(index, 0.0)  # make room
+            self.s.add(index, 0.0)
+            return add_shifted(self.shifted, index, y, weight, law)
         if self.family.referenced:
             if index >= len(self.a.total) or self.a.total[index] == 0.0:  # nothing was counted from another one
                 self.origins[index] = law.reference(y)
@@ -108,8 +116,10 @@ class EvidenceSums:
         self.s.add(index, weight * s)
         return weight * c
 
-    def terms(self, count: int) -> CurveTerms:
+    def terms(self, count: int) -> CurveTerms | LossTerms:
         """phi_1, ..., phi_count as they are now; later observations do not change them."""
+        if self.shifted:
+            return softplus_items(self.shifted, self.a.values(count), self.s.values(count))
         origins = self.origins[:count].copy() if self.family.referenced else None
         return CurveTerms(self.family.curve, self.a.values(count).copy(), self.s.values(count).copy(), origins)
 
@@ -117,13 +127,14 @@ class EvidenceSums:
 
     def state(self) -> dict[str, Array]:
         """Sums and references."""
-        return self.a.state("a") | self.s.state("s") | {"origins": self.origins}
+        return self.a.state("a") | self.s.state("s") | {"origins": self.origins} | self.shifted.state()
 
     def restore(self, state: dict[str, Array], count: int) -> None:
         """The inverse of ``state``, for so many covariates."""
         self.a.restore(state, "a")
         self.s.restore(state, "s")
         self.origins = state["origins"].copy()
+        self.shifted.restore(state, count)
 
 
 def _doubled(array: Array) -> Array:

@@ -85,6 +85,10 @@ class Gamma(LossFamily):
         """c = (k - 1) log y + k log k - log Gamma(k)."""
         return (self.shape - 1.0) * math.log(y) + self._constant
 
+    def _absorbed(self, y: float, shift: float) -> tuple[float, float]:
+        """y e^-shift: k (z + o + y e^-(z + o)) has the constant k o."""
+        return y * math.exp(-shift), self.shape * shift
+
     def merged_sums(self) -> MeanSums:
         """One mean per covariate: the loss is affine in y."""
         return MeanSums(self)

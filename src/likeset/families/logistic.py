@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from likeset._typing import Array
-from likeset.arguments import floats, positive, real_array
+from likeset.arguments import LARGEST, floats, positive, real_array
 from likeset.elementwise import softplus_remainder, softplus_sides
 from likeset.families.base import (
     largest_predictor,
@@ -47,6 +47,7 @@ class Logistic(LossFamily):
     """
 
     loss = Loss(logistic, logistic_remainder)
+    largest_offset = LARGEST
 
     def __init__(self, scale: float = 1.0) -> None:
         self.scale = positive("scale", scale)
@@ -63,6 +64,10 @@ class Logistic(LossFamily):
     def constant(self, y: float) -> float:
         """c = -log(scale)."""
         return -math.log(self.scale)
+
+    def _absorbed(self, y: float, shift: float) -> tuple[float, float]:
+        """y - shift."""
+        return y - shift, 0.0
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
         """z + logistic noise."""

@@ -32,6 +32,10 @@ class LossFamily(Family):
         """c(y) of one observation."""
         return 0.0
 
+    def _absorbed(self, y: float, shift: float) -> tuple[float, float] | None:
+        """(y', d) with L(y, z + shift) = L(y', z) + d, if there are such; otherwise the shift stays with the term."""
+        return None
+
     def log_density(self, y: Array, z: Array) -> Array:
         """log p(y | z) = c(y) - L(y, z)."""
         y, values = self._evaluated(y, z)

@@ -99,6 +99,7 @@ class NegativeBinomial(LossFamily):
 
     loss = Loss(negative_binomial, negative_binomial_remainder)
     discrete = True
+    size_name = "exposure"
 
     def __init__(self, dispersion: float) -> None:
         self.dispersion = positive("dispersion", dispersion)
@@ -173,6 +174,7 @@ class Geometric(CurveFamily):
 
     curve = Curve.SOFTPLUS
     discrete = True
+    size_name = "exposure"
 
     def observations(self, y: Any) -> Array:
         """Non-negative whole numbers."""

@@ -24,11 +24,11 @@ import numpy as np
 from likeset._solver.newton import ball_step, minimise_over_ball, newton_ball
 from likeset._solver.problem import PointTerms
 from likeset._typing import Array
-from likeset.compiling import njit
+from likeset.compiling import REORDER, kernel
 from likeset.curves import curve_slopes
 from likeset.embedded import Embedded
 from likeset.families.merged import MergedData, with_columns
-from likeset.families.sums import CurveSums, Sums
+from likeset.families.sums import CurveSums, Sums, softplus_items
 from likeset.state_checks import expect_array, expect_number
 from likeset.undo import Undo
 
@@ -45,7 +45,7 @@ LookAhead = tuple[float, float]
 NOT_AHEAD: LookAhead = (0.0, 0.0)
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@kernel(fastmath=REORDER)
 def expand(X: Array, curve: int, a: Array, s: Array, theta: Array) -> tuple[Array, Array]:
     """Gradient and Hessian of F(theta) = sum_k a_k A(x_k'theta) - s_k x_k'theta."""
     K, d = X.shape
@@ -55,7 +55,8 @@ def expand(X: Array, curve: int, a: Array, s: Array, theta: Array) -> tuple[Arra
     for start in range(0, K, BLOCK):
         size = min(BLOCK, K - start)
         block, height, score = X[start : start + size], a[start : start + size], s[start : start + size]
-        z[:] = 0.0
+        for k in range(BLOCK):
+            z[k] = 0.0
         for i in range(d):
             x, t = columns[i], theta[i]
             for k in range(size):
@@ -83,7 +84,7 @@ def expand(X: Array, curve: int, a: Array, s: Array, theta: Array) -> tuple[Arra
     return g, H
 
 
-@njit(cache=True)
+@kernel()
 def add_term(g: Array, H: Array, anchor: Array, x: Array, curve: int, a: float, s: float) -> None:
     """Add the expansion at the anchor of a A(x'theta) - s x'theta to (g, H)."""
     d = x.shape[0]
@@ -98,7 +99,7 @@ def add_term(g: Array, H: Array, anchor: Array, x: Array, curve: int, a: float, 
             H[i, j] += weight * x[i] * x[j]
 
 
-@njit(cache=True)
+@kernel()
 def anchored_minimum(
     g: Array, H: Array, anchor: Array, ridge: float, radius: float, longest: float, exact: bool
 ) -> tuple[Array, float]:
@@ -166,6 +167,9 @@ class CurveFit:
 
     def observe(self, phi: Embedded, y: Array) -> None:
         """Merge the observation and add its expansion at the anchor."""
+        if getattr(phi.law, "stays_shifted", False):
+            self.data.add(phi, y)
+            return
         a, s, _ = map(float, phi.law_or(self.family).statistics(y))
         self.data.place(phi)
         self.sums.accumulate(phi.index, a, s)
@@ -177,6 +181,8 @@ class CurveFit:
         """theta_hat; ``look_ahead`` = (a, s) adds the term a A(z) - s z, z = x'theta, of the row about to come."""
         x = phi.coordinates
         self._grow(len(x))
+        if self.sums.shifted or (look_ahead[0] and getattr(phi.law, "stays_shifted", False)):
+            return self._minimise_items(phi, look_ahead)
         longest = max(self.longest, math.sqrt(float(x @ x))) if look_ahead[0] else self.longest
         for _ in range(MAX_ANCHOR_MOVES):
             g, H = self.g, self.H
@@ -199,18 +205,31 @@ class CurveFit:
         self.data.remember(undo, phi)
 
     def _move_anchor(self, theta: Array) -> None:
-        X, terms = with_columns(self.data.coordinates, len(theta)), self.sums.terms(self.data.count)
+        X, count = with_columns(self.data.coordinates, len(theta)), self.data.count
         self.anchor = theta
-        self.g, self.H = expand(X, self.curve, terms.a, terms.s, theta)
+        self.g, self.H = expand(X, self.curve, self.sums.a[:count], self.sums.s[:count], theta)
 
     def _minimise(self, x: Array, look_ahead: LookAhead) -> Array:
-        X, terms = with_columns(self.data.coordinates, len(x)), self.sums.terms(self.data.count)
-        a, s = terms.a, terms.s
+        X, count = with_columns(self.data.coordinates, len(x)), self.data.count
+        a, s = self.sums.a[:count], self.sums.s[:count]
         if look_ahead[0]:
             X, a, s = np.vstack([X, x]), np.append(a, look_ahead[0]), np.append(s, look_ahead[1])
         theta, *_ = newton_ball(
             X, self.curve, a, s, self.penalty, self.bound, self.anchor, GAP_TOLERANCE, MAX_NEWTON_STEPS
         )
+        return theta
+
+    def _minimise_items(self, phi: Embedded, look_ahead: LookAhead) -> Array:
+        """Newton's method on all terms: rows with offsets that the sums cannot absorb have no anchor."""
+        X, count = with_columns(self.data.coordinates, len(phi.coordinates)), self.data.count
+        a, s, items = self.sums.a[:count], self.sums.s[:count], self.sums.shifted
+        if look_ahead[0]:
+            X, a, s, items = np.vstack([X, phi.coordinates]), np.append(a, 0.0), np.append(s, 0.0), items.copy()
+            items.insert(count, getattr(phi.law, "shift", 0.0), 0.0, look_ahead[0], affine=True)
+        terms = softplus_items(items, a, s)
+        theta, *_ = minimise_over_ball(X, terms, self.penalty, self.bound, self.anchor, GAP_TOLERANCE, MAX_NEWTON_STEPS)
+        if self.sums.shifted:
+            self.anchor = theta  # from now on only a place to start from
         return theta
 
     def _grow(self, dimension: int) -> None:

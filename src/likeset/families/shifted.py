@@ -4,11 +4,14 @@ Everything is a function of x'theta, as the engine wants it, and made before y i
 
     offset o       z = x'theta + o: the family's law at a shifted place             (:class:`Shifted`)
     exposure e     mean counts e times as large: an offset of log e                 (Poisson and other counts)
-    trials n       the number of successes in n trials instead of one               (``with_trials`` of the family)
+    trials n       the number of successes in n trials instead of one               (``_with_trials`` of the family)
+    entry          the lifetime, given that it is longer than this                  (``_with_entry`` of the family)
 
 Where the curve allows it a shift goes into the sums and splits no group: A(z + o) is, up to constants,
 
     z^2/2 + o z  (quadratic),        e^o e^z  (exponential).
+
+So do noise around z (y - o) and scales e^z (y e^-o). The rest keep items (:mod:`~likeset.families.shifted_items`).
 """
 
 from __future__ import annotations
@@ -39,11 +42,15 @@ def law_of(family: Family, given: Given) -> Family | None:
     if given == NOTHING:
         return None
     law, shift, growth = family, given.offset, 1.0
+    if given.entry > NOTHING.entry:
+        law = family._with_entry(given.entry)  # type: ignore[attr-defined]
     if given.size and size_name(family) == "trials":
-        law = family.with_trials(int(given.size))  # type: ignore[attr-defined]
+        law = family._with_trials(int(given.size))  # type: ignore[attr-defined]
     elif given.size:
         shift, growth = shift + log(given.size), given.size
-    return Shifted(law, shift, growth * _exp(given.offset)) if shift else law
+    if shift:
+        return Shifted(law, shift, growth * _exp(given.offset))
+    return None if law is family else law
 
 
 class Shifted(Family):
@@ -107,6 +114,11 @@ class Shifted(Family):
             return QuadraturePredictive(self, mean, sd, reach)
         return own(mean + self.shift, sd, reach + abs(self.shift))  # type: ignore[no-any-return]
 
+    @property
+    def stays_shifted(self) -> bool:
+        """Whether sums of a curve cannot absorb the shift: softplus."""
+        return getattr(self.family, "curve", None) == Curve.SOFTPLUS
+
     # -- for sums ------------------------------------------------------------------------------------------------
 
     @property
@@ -121,10 +133,11 @@ class Shifted(Family):
         assert scale is not None
         if self.curve == Curve.QUADRATIC:
             return scale, -scale * self.shift
-        return scale * self.growth, 0.0
+        return scale * (1.0 if self.stays_shifted else self.growth), 0.0
 
     def statistics(self, y: Array) -> tuple[Array, Array, Array]:
         """(a, s, c) with -log p(y | z + shift) = a A(z) - s z - c: the shift is absorbed by the curve."""
+        assert not self.stays_shifted
         a, s, c = self.family.statistics(y)  # type: ignore[attr-defined]
         if self.curve == Curve.QUADRATIC:
             return a, s - a * self.shift, c + self.shift * (s - 0.5 * a * self.shift)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from likeset._typing import Array
-from likeset.arguments import floats, positive, real_array
+from likeset.arguments import LARGEST, floats, positive, real_array
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import (
     largest_predictor,
@@ -40,6 +40,7 @@ class StudentT:
     convex = False
     discrete = False
     observation_shape: tuple[int, ...] = ()
+    largest_offset = LARGEST
 
     def __init__(self, df: float, scale: float = 1.0) -> None:
         self.df = positive("df", df)

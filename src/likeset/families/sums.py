@@ -18,6 +18,7 @@ from likeset._solver.problem import CallableTerms, CurveTerms, LossTerms, PointT
 from likeset._typing import Array, IntArray
 from likeset.errors import NotConvexError
 from likeset.families.base import Family
+from likeset.families.shifted_items import SOFTPLUS_LOSS, ShiftedItems
 from likeset.state_checks import expect_array, expect_counts
 from likeset.undo import Undo
 
@@ -67,9 +68,11 @@ class CurveSums:
         self.family = family
         self.a = np.zeros(8)
         self.s = np.zeros(8)
+        self.shifted = ShiftedItems()
 
     def remember(self, undo: Undo, index: int) -> None:
         """Keep the two sums of the covariate."""
+        self.shifted.remember(undo, index)
         if index < len(self.a) == len(self.s):
             undo.keep_row((self.a, self.s), index)
         else:
@@ -77,7 +80,11 @@ class CurveSums:
 
     def add(self, index: int, y: Array, weight: float, law: Any = None) -> float:
         """Add w a(y) and w s(y); the rest is w c(y)."""
-        a, s, c = (self.family if law is None else law).statistics(y)
+        law = self.family if law is None else law
+        if getattr(law, "stays_shifted", False):
+            self.accumulate(index, 0.0, 0.0)  # make room
+            return add_shifted(self.shifted, index, y, weight, law)
+        a, s, c = law.statistics(y)
         self.accumulate(index, weight * float(a), weight * float(s))
         return weight * float(c)
 
@@ -89,17 +96,21 @@ class CurveSums:
         self.a[index] += a
         self.s[index] += s
 
-    def terms(self, count: int) -> CurveTerms:
-        """Views of the sums."""
+    def terms(self, count: int) -> CurveTerms | LossTerms:
+        """Views of the sums; once a row had an offset that they cannot absorb, items."""
+        if self.shifted:
+            return softplus_items(self.shifted, self.a[:count], self.s[:count])
         return CurveTerms(self.family.curve, self.a[:count], self.s[:count])
 
-    def snapshot(self, count: int) -> CurveTerms:
+    def snapshot(self, count: int) -> CurveTerms | LossTerms:
         """Copies of the sums."""
+        if self.shifted:
+            return self.terms(count)
         return CurveTerms(self.family.curve, self.a[:count].copy(), self.s[:count].copy())
 
     def state(self) -> dict[str, Array]:
-        """The two arrays of sums."""
-        return {"a": self.a, "s": self.s}
+        """The two arrays of sums, and items with offsets."""
+        return {"a": self.a, "s": self.s} | self.shifted.state()
 
     def restore(self, state: dict[str, Array], count: int) -> None:
         """The inverse of ``state``; room for 8 covariates at least."""
@@ -107,7 +118,21 @@ class CurveSums:
         s = expect_array(state, "s", a.shape)
         if len(a) < max(count, 8) or (a < 0).any():
             raise ValueError(f"a is too short for {count} covariates, or negative")
+        self.shifted.restore(state, count)
         self.a, self.s = a, s
+
+
+def add_shifted(shifted: ShiftedItems, index: int, y: Array, weight: float, law: Any) -> float:
+    """Merge an observation of the softplus curve with an offset; the rest is w c(y)."""
+    a, s, c = map(float, law.family.statistics(y))
+    shifted.insert(index, law.shift, s / a, weight * a, affine=True)
+    return weight * c
+
+
+def softplus_items(shifted: ShiftedItems, a: Array, s: Array) -> LossTerms:
+    """a A(z) - s z of every covariate, as an item without an offset, and the items that have one."""
+    loud = np.flatnonzero(a > 0)
+    return shifted.joined(SOFTPLUS_LOSS, np.empty(0), (loud, s[loud] / a[loud], a[loud]), len(a))
 
 
 class SortedOutcomes:
@@ -173,8 +198,8 @@ class PointSums(SortedOutcomes):
         self.family = family
 
     def add(self, index: int, y: Array, weight: float, law: Any = None) -> float:
-        """Insert y in order; the rest is -w log(2 scale)."""
-        self.insert(index, float(y), weight / self.family.scale, merge=False)
+        """Insert y, less its offset, in order; the rest is -w log(2 scale)."""
+        self.insert(index, float(y) - (0.0 if law is None else law.shift), weight / self.family.scale, merge=False)
         return -weight * float(np.log(2 * self.family.scale))
 
     def terms(self, count: int) -> PointTerms:
@@ -187,21 +212,50 @@ class PointSums(SortedOutcomes):
 class LossSums(SortedOutcomes):
     """Distinct outcomes and their weights, for a compiled loss."""
 
+    affine = False
+
     def __init__(self, family: LossFamily) -> None:
         super().__init__()
         self.family = family
+        self.shifted = ShiftedItems()
+
+    def remember(self, undo: Undo, index: int) -> None:
+        """Keep the covariate's outcomes."""
+        super().remember(undo, index)
+        self.shifted.remember(undo, index)
 
     def add(self, index: int, y: Array, weight: float, law: Any = None) -> float:
         """Insert y in order, or add w to its weight; the rest is w c(y)."""
-        self.insert(index, float(y), weight, merge=True)
-        return weight * self.family.constant(float(y))
+        number, rest = float(y), 0.0
+        if law is not None:
+            moved = self.family._absorbed(number, law.shift)
+            if moved is None:
+                self.insert(index, number, 0.0, merge=True)  # make room
+                self.shifted.insert(index, law.shift, number, weight, self.affine)
+                return weight * self.family.constant(number)
+            number, rest = moved
+        self.insert(index, number, weight, merge=True)
+        return weight * (self.family.constant(float(y)) - rest)
 
     def terms(self, count: int) -> LossTerms:
         """All outcomes in one array, covariate after covariate."""
         parameters = np.array(self.family.parameters, dtype=np.float64)
-        return LossTerms(self.family.loss, parameters, *self.joined(count))
+        starts, points, weights = self.joined(count)
+        if self.shifted:
+            plain = (np.repeat(np.arange(len(starts) - 1), np.diff(starts)), points, weights)
+            return self.shifted.joined(self.family.loss, parameters, plain, count)
+        return LossTerms(self.family.loss, parameters, starts, points, weights)
 
     snapshot = terms
+
+    def state(self) -> dict[str, Array]:
+        """Lengths, points and weights, and items with offsets."""
+        return super().state() | self.shifted.state()
+
+    def restore(self, state: dict[str, Array], count: int) -> None:
+        """The inverse of ``state``."""
+        super().restore(state, count)
+        self.shifted.restore(state, count)
 
 
 class MeanSums(LossSums):
@@ -209,6 +263,8 @@ class MeanSums(LossSums):
 
     One term per covariate, at the weighted mean of its outcomes, however many there are.
     """
+
+    affine = True
 
     def insert(self, index: int, y: float, weight: float, merge: bool) -> None:
         """Move the mean of the covariate; an outcome of weight zero is not one."""
@@ -219,20 +275,52 @@ class MeanSums(LossSums):
             self.points[index], self.weights[index] = np.array([weights @ points / total]), np.array([total])
 
 
+Pair = tuple[int, float, float]
+
+
+class PairTerms:
+    """phi_k and its derivatives from rows (k, y, offset, weight), by the functions of the family; can be pickled."""
+
+    def __init__(self, family: Family, rows: Array, count: int) -> None:
+        self.family, self.count = family, count
+        self.owner = rows[:, 0].astype(np.int64)
+        self.y, self.shift, self.weight = rows[:, 1].copy(), rows[:, 2].copy(), rows[:, 3].copy()
+        self.present, self.starts = np.unique(self.owner, return_index=True)
+
+    def __call__(self, Z: Array) -> tuple[Array, Array, Array]:
+        """Values, first and second derivatives at Z (..., count)."""
+        if not len(self.owner):
+            return np.zeros_like(Z), np.zeros_like(Z), np.zeros_like(Z)
+        z, family = Z[..., self.owner] + self.shift, self.family
+        first, second = family.derivatives(self.y, z)
+        if family.convex and np.max(second) > 1e-5 * (1.0 + np.abs(second).max()):
+            raise NotConvexError(
+                f"{family!r} was declared convex in z, but its second derivative is negative at an observed y; "
+                "leave the claim out."
+            )
+        values = -family.log_density(self.y, z)
+        return self._merged(values), self._merged(-first), self._merged(np.maximum(-second, 0.0))
+
+    def _merged(self, values: Array) -> Array:
+        merged = np.zeros((*values.shape[:-1], self.count))
+        merged[..., self.present] = np.add.reduceat(self.weight * values, self.starts, axis=-1)
+        return merged
+
+
 class PairSums:
-    """Distinct (covariate, y) pairs with summed weights, for a family known only through its functions."""
+    """Distinct (covariate, y, offset) with summed weights, for a family known only through its functions."""
 
     def __init__(self, family: Family) -> None:
         self.family = family
-        self.weight_of: dict[tuple[int, float], float] = {}
-        self._changes: list[tuple[tuple[int, float], float | None]] | None = None
+        self.weight_of: dict[Pair, float] = {}
+        self._changes: list[tuple[Pair, float | None]] | None = None
 
     def remember(self, undo: Undo, index: int) -> None:
         """Which pair will change depends on y, not known yet: ``add`` notes it in a list made here."""
         self._changes = []
         undo.when_rolled_back(partial(self._take_back, self._changes))
 
-    def _take_back(self, changes: list[tuple[tuple[int, float], float | None]]) -> None:
+    def _take_back(self, changes: list[tuple[Pair, float | None]]) -> None:
         for key, weight in reversed(changes):
             if weight is None:
                 self.weight_of.pop(key, None)
@@ -241,7 +329,7 @@ class PairSums:
 
     def add(self, index: int, y: Array, weight: float, law: Any = None) -> float:
         """Add w to the pair's weight; nothing is free of z."""
-        key = (index, float(y))
+        key = (index, float(y), 0.0 if law is None else float(law.shift))
         if self._changes is not None:
             self._changes.append((key, self.weight_of.get(key)))
         self.weight_of[key] = self.weight_of.get(key, 0.0) + weight
@@ -250,45 +338,22 @@ class PairSums:
     def terms(self, count: int) -> CallableTerms:
         """phi_k(z) = sum over the pairs of covariate k of w [-log p(y | z)]."""
         pairs = sorted((key, w) for key, w in self.weight_of.items() if w > 0)
-        if not pairs:
-            return CallableTerms(lambda Z: (np.zeros_like(Z), np.zeros_like(Z), np.zeros_like(Z)))
-        owner = np.array([key[0] for key, _ in pairs], dtype=np.int64)
-        y = np.array([key[1] for key, _ in pairs])
-        weight = np.array([w for _, w in pairs])
-        present, starts = np.unique(owner, return_index=True)
-        family = self.family
-
-        def merge(values: Array) -> Array:
-            merged = np.zeros((*values.shape[:-1], count))
-            merged[..., present] = np.add.reduceat(weight * values, starts, axis=-1)
-            return merged
-
-        def evaluate(Z: Array) -> tuple[Array, Array, Array]:
-            z = Z[..., owner]
-            first, second = family.derivatives(y, z)
-            if family.convex and np.max(second) > 1e-5 * (1.0 + np.abs(second).max()):
-                raise NotConvexError(
-                    f"{family!r} was declared convex in z, but its second derivative is negative at an observed y; "
-                    "leave the claim out."
-                )
-            return merge(-family.log_density(y, z)), merge(-first), merge(np.maximum(-second, 0.0))
-
-        return CallableTerms(evaluate)
+        return CallableTerms(PairTerms(self.family, np.array([(*key, w) for key, w in pairs]).reshape(-1, 4), count))
 
     snapshot = terms
 
     def state(self) -> dict[str, Array]:
-        """One row (index, y, weight) per pair, in order of arrival."""
+        """One row (index, y, offset, weight) per pair, in order of arrival."""
         pairs = [(*key, w) for key, w in self.weight_of.items()]
-        return {"pairs": np.array(pairs, dtype=np.float64).reshape(-1, 3)}
+        return {"pairs": np.array(pairs, dtype=np.float64).reshape(-1, 4)}
 
     def restore(self, state: dict[str, Array], count: int) -> None:
         """The inverse of ``state``."""
-        pairs = expect_array(state, "pairs", (None, 3))
+        pairs = expect_array(state, "pairs", (None, 4))
         expect_counts({"index": pairs[:, 0]}, "index", (len(pairs),), below=count)
-        if (pairs[:, 2] < 0).any():
+        if (pairs[:, 3] < 0).any():
             raise ValueError("pairs have a negative weight")
-        self.weight_of = {(int(i), float(y)): float(w) for i, y, w in pairs}
+        self.weight_of = {(int(i), float(y), float(o)): float(w) for i, y, o, w in pairs}
 
 
 def _doubled(array: Array) -> Array:

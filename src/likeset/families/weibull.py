@@ -7,12 +7,15 @@ T has hazard  p t^(p-1) e^z,  so larger z means shorter life, and with the event
 
 This is an exponential curve in z, with a = t^p and s = e, for every shape p > 0. Censoring must not be
 informative: given the past, the censoring time may not depend on the unseen lifetime.
+
+A lifetime watched only from its *entry* on (left truncation, or a second look at somebody seen alive before) is judged
+given that it was longer than the entry:  t^p - entry^p  takes the place of t^p (:class:`Entered`).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,6 +33,7 @@ from likeset.families.base import (
 )
 from likeset.families.curve_family import CurveFamily
 from likeset.families.responses import Response
+from likeset.families.unknown import Unknown
 
 EULER = 0.5772156649015329
 
@@ -78,7 +82,18 @@ class _Survival(CurveFamily):
     curve = Curve.EXPONENTIAL
     observation_shape = (2,)
 
-    def __init__(self, shape: float = 1.0) -> None:
+    def __new__(cls, shape: float | Unknown = 1.0) -> Self:
+        """Of unknown shape, a family of such laws."""
+        if isinstance(shape, Unknown):
+            from likeset.families import weibull_unknown  # which is made of these
+
+            if cls is Weibull:
+                return weibull_unknown.WeibullOfUnknownShape(shape)  # type: ignore[return-value]
+            if cls is LogWeibull:
+                return weibull_unknown.LogWeibullOfUnknownShape(shape)  # type: ignore[return-value]
+        return super().__new__(cls)
+
+    def __init__(self, shape: float | Unknown = 1.0) -> None:
         self.shape = positive("shape", shape)
 
     def settings(self) -> dict[str, float]:
@@ -102,6 +117,21 @@ class _Survival(CurveFamily):
             return -(self.shape * self._log_time(y) + EULER)
 
         return Response(of, float(np.pi / np.sqrt(6.0)), None, (1.507, 2.0))
+
+    def _with_entry(self, entry: float) -> Entered:
+        """The law of a lifetime that is watched from ``entry`` on, in the units of y."""
+        return Entered(self, entry)
+
+    def _entry_power(self, entry: Array) -> Array:
+        """entry^p, zero for no entry; NaN for what is no time."""
+        with np.errstate(over="ignore"):
+            powers = np.maximum(entry, 0.0) ** self.shape
+        return np.where((entry < 0) & ~np.isneginf(entry), np.nan, powers)
+
+    def _time_after(self, past: float, lived: Array) -> Array:
+        """The outcome of a lifetime of which t^p = past + lived."""
+        with np.errstate(over="ignore"):
+            return np.asarray((past + lived) ** (1.0 / self.shape))
 
     def _log_time(self, y: Array) -> float:
         """log t of one observation."""
@@ -192,6 +222,15 @@ class LogWeibull(_Survival):
     def _allows(self, *y: float) -> bool:
         return abs(y[0]) * self.shape <= 700 and y[1] in (0.0, 1.0)
 
+    def _entry_power(self, entry: Array) -> Array:
+        """e^(p entry)."""
+        with np.errstate(over="ignore"):
+            return np.exp(self.shape * np.asarray(entry, dtype=np.float64))
+
+    def _time_after(self, past: float, lived: Array) -> Array:
+        """The logarithm of the time."""
+        return np.asarray(np.log(past + lived) / self.shape)
+
     def _log_time(self, y: Array) -> float:
         return float(y[0])
 
@@ -213,3 +252,76 @@ class LogWeibull(_Survival):
         """Uncensored outcomes."""
         log_times, weights = self._log_time_panels(z)
         return np.column_stack([log_times, np.ones_like(log_times)]), weights
+
+
+class Entered(CurveFamily):
+    """Lifetimes of ``family``, given that they are longer than ``entry``; pairs (exit, event).
+
+    -log p(t, e | z, T > entry) = (t^p - entry^p) e^z - e [ z + log p + (p - 1) log t ].
+
+    >>> law = Entered(Weibull(shape=2.0), 1.0)
+    >>> float(law.log_density([1.2, 0.0], 0.0).round(2))      # alive at 1.2, having been alive at 1: -(1.2^2 - 1)
+    -0.44
+    """
+
+    curve = Curve.EXPONENTIAL
+    observation_shape = (2,)
+
+    def __init__(self, family: _Survival, entry: float) -> None:
+        self.family, self.entry = family, entry
+        self.past = float(family._entry_power(np.asarray(entry)))
+
+    def __repr__(self) -> str:
+        return f"<{self.family!r} from {self.entry:g} on>"
+
+    def settings(self) -> dict[str, float]:
+        """The family's, and the entry."""
+        return self.family.settings() | {"entry": self.entry}
+
+    def observations(self, y: Any) -> Array:
+        """Times after the entry, with event flags."""
+        pairs = self.family.observations(y)
+        refuse(pairs, pairs[:, 0] <= self.entry, f"is not after its entry at {self.entry:g}", "pass exit > entry")
+        return pairs
+
+    def _allows(self, *y: float) -> bool:
+        return y[0] > self.entry and self.family._allows(*y)
+
+    def statistics(self, y: Array) -> tuple[Array, Array, Array]:
+        """a = t^p - entry^p, the rest as without an entry."""
+        a, s, c = self.family.statistics(y)
+        return a - self.past, s, c
+
+    def sample(self, z: Array, rng: np.random.Generator) -> Array:
+        """Uncensored (exit, event = 1) pairs: (t^p - entry^p) e^z is standard exponential."""
+        z = real_array("z", z)
+        lived = np.maximum(source_of_noise(rng).exponential(size=z.shape) * np.exp(-z), 1e-12 * self.past)
+        times = self.family._time_after(self.past, lived)
+        return np.stack([times, np.ones_like(times)], axis=-1)
+
+    def mean(self, z: Array) -> Array:
+        """E[T | T > entry], by quadrature."""
+        flat = np.ravel(floats("z", z))
+        means = np.empty(len(flat))
+        for i, at in enumerate(flat):
+            y, weights = self.outcomes(np.array([at]))
+            means[i] = np.sum(weights * y[:, 0] * np.exp(self.log_density(y, np.full(len(y), at))))
+        return means.reshape(np.shape(z))
+
+    def information(self, z: Array) -> Array:
+        """I(z) = 1 for a time that is not censored."""
+        return np.ones_like(floats("z", z))
+
+    def curvature_bounds(self, bound: float) -> tuple[float, float]:
+        """As without an entry."""
+        return self.family.curvature_bounds(bound)
+
+    def outcomes(self, z: Array) -> tuple[Array, Array]:
+        """Uncensored outcomes, integrated in the logarithm of a = t^p - entry^p."""
+        logs, weights = self.family._log_time_panels(z)
+        lived = np.exp(self.family.shape * logs)
+        kept = lived > 1e-14 * self.past  # below, t is the entry within rounding
+        lived, weights = lived[kept], weights[kept]
+        times = self.family._time_after(self.past, lived)
+        scale = times if isinstance(self.family, Weibull) else np.ones_like(times)  # d log t = a/(past + a) d log a/p
+        return np.column_stack([times, np.ones_like(times)]), weights * scale * lived / (self.past + lived)

@@ -48,17 +48,20 @@ def rows(definition: Definition, s: LikelihoodSet, counts: Counts) -> list[dict[
 class Counts:
     """How many rows there are and what their outcomes are on average, by column of the design.
 
-    ``sizes``: trials or exposure of every row, 0 where none was given. Trials are counted as rows; where a row has a
-    size, the average is per trial or per unit of exposure.
+    ``sizes``: trials or exposure of every scored row, 0 where there is none; ``told``: how many rows it stands for.
+    With a column of trials (``are_trials``) these are counted instead. Averages are per trial or per unit of exposure.
     """
 
-    def __init__(self, distinct: Array, number_of_row: Array, y: Array, sizes: Array, are_trials: bool) -> None:
+    def __init__(
+        self, distinct: Array, number_of_row: Array, y: Array, sizes: Array, told: Array, are_trials: bool
+    ) -> None:
         outcome = y if y.ndim == 1 else y[:, 0]
         index, units = number_of_row.astype(np.intp), np.where(sizes > 0, sizes, 1.0)
         self._distinct = distinct
-        self._units = np.bincount(index, weights=units, minlength=len(distinct))
-        self._rows = self._units if are_trials else np.bincount(index, minlength=len(distinct))
-        self._sums = np.bincount(index, weights=outcome, minlength=len(distinct))
+        self._units, self._rows, self._sums = (
+            np.bincount(index, weights=w, minlength=len(distinct))
+            for w in (units, units if are_trials else told, outcome)
+        )
 
     def of(self, column: int | None) -> tuple[int, float | None]:
         """Rows and mean outcome where the column is one; all rows for None."""
@@ -85,9 +88,10 @@ def _fill_intervals(
 ) -> None:
     X = np.array([q.x for q in asked])
     z_low, z_high = s.interval(X)
-    low, high = asking.mean_ends(definition.family, (z_low, z_high))
+    scale = asking.Scale(definition.family)
+    low, high = scale.mean_ends((z_low, z_high))
     z = X @ s.centre if s.n_observations else np.full(len(X), np.nan)
-    mean = asking.mean_ends(definition.family, (z, z))[0]
+    mean = scale.mean_ends((z, z))[0]
     for i, (q, line) in enumerate(zip(asked, lines, strict=True)):
         known = line["n"] > 0
         line |= {"z": z[i] if known else None, "z_lower": z_low[i], "z_upper": z_high[i]}
@@ -100,7 +104,7 @@ def _fill_intervals(
 def _fill_comparisons(
     definition: Definition, s: LikelihoodSet, asked: list[Question], lines: list[dict[str, Any]]
 ) -> None:
-    family = definition.family
+    scale = asking.Scale(definition.family)
     tested = [i for i, q in enumerate(asked) if (q.against is not None and not q.is_control) or not q.is_level]
     if not tested:
         return
@@ -109,17 +113,19 @@ def _fill_comparisons(
     log_e = asking.log_e_values(s, directions)
     compared = [i for i in tested if asked[i].is_level]
     against = np.array([asked[i].against for i in compared])
-    found = asking.contrasts(s, family, np.array([asked[i].x for i in compared]), against) if compared else {}
+    found = asking.contrasts(s, scale, np.array([asked[i].x for i in compared]), against) if compared else {}
     means = {i: lines[i]["estimate"] for i in compared}
     control = {asked[i].factor: lines[i]["estimate"] for i, q in enumerate(asked) if q.is_control}
     for k, i in enumerate(tested):
         line = lines[i]
-        ends = {of: (float(c.lower[compared.index(i)]), float(c.upper[compared.index(i)])) for of, c in found.items()}
-        ends = ends if asked[i].is_level else {}
+        ends = {}
+        if asked[i].is_level:
+            at = compared.index(i)
+            ends = {of: (float(c.lower[at]), float(c.upper[at])) for of, c in found.items()}
         log_e_value = None if log_e is None else float(log_e[k])
         limit = -math.log(s.alpha)
         decided = bool(low[k] > 0 or high[k] < 0) and (log_e_value is None or log_e_value > limit)
-        higher = bool(low[k] > 0) == asking.mean_rises(family)
+        higher = bool(low[k] > 0) == scale.rises
         if not decided and log_e_value is not None:  # what rounding has decided in one place only is open everywhere
             log_e_value = min(log_e_value, limit)
         ends = {of: _agreeing(pair, _NEUTRAL[of], decided, higher) for of, pair in ends.items()}
@@ -133,7 +139,7 @@ def _fill_comparisons(
             line["verdict"] = (POSITIVE if low[k] > 0 else NEGATIVE) if decided else NOT_YET
             continue
         better = higher == (definition.goal == "maximise")
-        line["verdict"] = _verdict(decided, better, ends["difference"], definition.margin)
+        line["verdict"] = _verdict(decided, better, ends.get("difference"), definition.margin)
 
 
 def _agreeing(ends: tuple[float, float], neutral: float, decided: bool, higher: bool) -> tuple[float, float]:
@@ -149,8 +155,8 @@ def _agreeing(ends: tuple[float, float], neutral: float, decided: bool, higher: 
     return low, min(high, float(np.nextafter(neutral, -np.inf)))
 
 
-def _verdict(decided: bool, is_better: bool, difference: tuple[float, float], margin: float | None) -> str:
-    if margin is not None and -margin <= difference[0] and difference[1] <= margin:
+def _verdict(decided: bool, is_better: bool, difference: tuple[float, float] | None, margin: float | None) -> str:
+    if margin is not None and difference is not None and -margin <= difference[0] and difference[1] <= margin:
         return EQUIVALENT
     if decided:
         return BETTER if is_better else WORSE

@@ -167,20 +167,21 @@ class Database:
     def create(self, definition: dict[str, Any], engine: dict[str, Any]) -> StoredStudy:
         """A new study, or the one of this name if its definition is the same."""
         with self.writing() as connection:
-            found = self._found(connection, definition["name"])
-            if found is None:
-                text = json.dumps(definition, sort_keys=True)
-                start = hashlib.sha256(text.encode()).digest()
-                connection.execute(
-                    "INSERT INTO studies (name, definition, engine, created, batches, rows, head) "
-                    "VALUES (?, ?, ?, ?, 0, 0, ?)",
-                    (definition["name"], text, json.dumps(engine), now(), start),
-                )
-                found = self._found(connection, definition["name"])
-                assert found is not None
+            found = self._found(connection, definition["name"]) or self.insert(connection, definition, engine)
         different = differences(found.definition, definition)
         if different:
             raise StudyMismatchError(definition["name"], self.label, different)
+        return found
+
+    def insert(self, connection: sqlite3.Connection, definition: dict[str, Any], engine: dict[str, Any]) -> StoredStudy:
+        """A new study; inside ``writing``."""
+        text = json.dumps(definition)  # in the order given: that of the factors is that of the columns of x
+        connection.execute(
+            "INSERT INTO studies (name, definition, engine, created, batches, rows, head) VALUES (?, ?, ?, ?, 0, 0, ?)",
+            (definition["name"], text, json.dumps(engine), now(), hashlib.sha256(text.encode()).digest()),
+        )
+        found = self._found(connection, definition["name"])
+        assert found is not None
         return found
 
     # -- rows of a study, inside ``reading`` or ``writing`` -----------------------------------------------------------
@@ -216,11 +217,17 @@ class Database:
         return connection.execute(query, (study.id, count, raw)).fetchone() is not None
 
     def append(
-        self, connection: sqlite3.Connection, study: StoredStudy, raw: bytes, scored: bytes, count: int
+        self,
+        connection: sqlite3.Connection,
+        study: StoredStudy,
+        raw: bytes,
+        scored: bytes,
+        count: int,
+        told: str | None = None,
     ) -> StoredBatch:
-        """Add a batch."""
+        """Add a batch, told now unless it was told before elsewhere."""
         head = self.head(connection, study)
-        unsigned = StoredBatch(head.batches, head.rows, count, now(), raw, scored, b"")
+        unsigned = StoredBatch(head.batches, head.rows, count, told or now(), raw, scored, b"")
         batch = StoredBatch(*_fields(unsigned), _hash(head.hash, unsigned))
         entry = (study.id, *_fields(batch), batch.hash)
         connection.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entry)

@@ -8,7 +8,9 @@ design are asked about (:mod:`~likeset.study.questions`).
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +22,9 @@ from likeset.arguments import choice, error_level, positive
 from likeset.errors import InvalidArgumentError, LikesetError
 from likeset.evidence.intake import given_rows, observations
 from likeset.families import FAMILIES
-from likeset.families.answers import size_name
+from likeset.families.answers import has_entries, size_name
 from likeset.families.base import Family
+from likeset.families.unknown import Unknown
 from likeset.persistence.descriptions import describe, piece_from
 from likeset.study.factors import Factor, Levels, factor, factors_of
 from likeset.study.formulas import Formula, like_columns
@@ -46,6 +49,14 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def part(self, start: int, stop: int) -> Batch:
+        """Rows from ``start`` up to ``stop``; a view."""
+        part = slice(start, stop)
+        return Batch(
+            self.x[part], self.y[part], {n: cells[part] for n, cells in self.recorded.items()},
+            None if self.keys is None else self.keys[part], {n: cells[part] for n, cells in self.options.items()},
+        )  # fmt: skip
 
     def taken(self, keep: Array) -> Batch:
         """The rows for which ``keep`` is true."""
@@ -193,9 +204,13 @@ class Definition:
             event = recorded[self.roles["event"]] if "event" in self.roles else np.ones(len(y))
             y = np.column_stack([y, event])
 
+        entry = recorded[self.roles["entry"]] if "entry" in self.roles else None
+
         def checked(count: int) -> Array:
-            given = given_rows(self.family, count, **{role: cells[:count] for role, cells in options.items()})
-            return observations(self.family, y[:count], given)
+            known = {role: cells[:count] for role, cells in options.items()}
+            given = given_rows(self.family, count, **known, entry=None if entry is None else entry[:count])
+            found = observations(self.family, y[:count], given)
+            return found if entry is None else np.column_stack([entry[:count], found])
 
         try:
             return checked(len(y))
@@ -239,8 +254,10 @@ class Definition:
                 raise InvalidArgumentError(
                     role, self.roles[role], f"means nothing for {self.family!r}", "leave it out, see docs/exposure.md"
                 )
-        if "entry" in self.roles:
-            raise InvalidArgumentError("entry", self.roles["entry"], "cannot be used yet", "leave it out")
+        if "entry" in self.roles and not has_entries(self.family):
+            raise InvalidArgumentError(
+                "entry", self.roles["entry"], f"means nothing for {self.family!r}", "leave it out, see docs/exposure.md"
+            )
         lifetimes = bool(self.family.observation_shape)
         for role in ("event", "entry"):
             if role in self.roles and not lifetimes:
@@ -265,20 +282,33 @@ def column_name(argument: str, name: Any) -> str:
     return text
 
 
-def family_named(word: Any) -> Family:
-    """A built-in family by its name in lower case, with its defaults.
+def family_named(text: Any) -> Family:
+    """A built-in family as it is written on a command line. What can be unknown and is not given is unknown.
 
-    >>> family_named("poisson")
-    Poisson()
+    >>> family_named("poisson"), family_named("weibull(shape=1.5)"), family_named("gaussian")
+    (Poisson(), Weibull(shape=1.5), Gaussian(sigma=Unknown()))
     """
     known = {cls.__name__.lower(): cls for cls in FAMILIES}
-    if not isinstance(word, str) or word.lower() not in known:
-        raise InvalidArgumentError("outcome", word, "is no family", f"use one of {', '.join(sorted(known))}")
-    cls: Any = known[word.lower()]
+    found = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\))?\s*", text) if isinstance(text, str) else None
+    if found is None or found[1].lower() not in known:
+        raise InvalidArgumentError("outcome", text, "is no family", f"use one of {', '.join(sorted(known))}")
+    cls: Any = known[found[1].lower()]
+    given: dict[str, Any] = {}
+    for part in filter(str.strip, (found[2] or "").split(",")):
+        name, _, word = part.partition("=")
+        try:
+            given[name.strip()] = Unknown() if word.strip() == "unknown" else float(word)
+        except ValueError:
+            raise InvalidArgumentError("outcome", text, f"has {part.strip()!r} in it", "write name=number") from None
+    parameters = inspect.signature(cls).parameters.values()
+    names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    missing = [name for name in names if name not in given]
     try:
-        return cls()  # type: ignore[no-any-return]
-    except TypeError:
-        raise InvalidArgumentError("outcome", word, "needs arguments", f"pass {cls.__name__}(...)") from None
+        return cls(**dict.fromkeys(missing, Unknown()), **given)  # type: ignore[no-any-return]
+    except (TypeError, AttributeError, InvalidArgumentError) as error:
+        problem = f"must know its {' and '.join(missing)}" if missing else f"cannot be used ({error})"
+        wanted = ", ".join(f"{name}=1.0" for name in names)
+        raise InvalidArgumentError("outcome", text, problem, f"write e.g. {found[1].lower()}({wanted})") from None
 
 
 def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -6,16 +6,16 @@ import hashlib
 import json
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
 from likeset._typing import Array
-from likeset.arguments import flag
+from likeset.arguments import file_path, flag, real_array, writing
 from likeset.errors import (
     FileFormatError,
     InvalidArgumentError,
@@ -26,13 +26,15 @@ from likeset.errors import (
     StudyMismatchError,
 )
 from likeset.extras import optional_packages
+from likeset.persistence.atomic_file import write_file
 from likeset.sets import LikelihoodSet
-from likeset.study import answers, asking, wording
+from likeset.study import answers, asking, transfer, wording
 from likeset.study.database import Head, StoredBatch, StoredStudy
 from likeset.study.definition import Batch, Definition, differences, study_name
-from likeset.study.engine import Engine
+from likeset.study.engine import TOLD, Engine
 from likeset.study.factors import Levels
 from likeset.study.frames import Columns, columns_of
+from likeset.study.looks import looks
 from likeset.study.order import warn_if_sorted
 from likeset.study.packing import packed, unpacked
 from likeset.study.store import DEFAULT, Store
@@ -130,6 +132,7 @@ class Study:
         self._lock = threading.RLock()
         self._engine: Engine | None = None
         self._head: Head | None = None  # what the engine has taken
+        self._seen: tuple[Any, list[Any]] | None = None  # looks at earlier times
         self._kept = (0, 0)  # rows and size of the last state
         found = database.find(name)
         if definition is None:
@@ -148,7 +151,9 @@ class Study:
             found = database.create(given, engine.settings())
         elif differences(found.definition, given):
             raise StudyMismatchError(name, database.label, differences(found.definition, given))
-        self.definition, self._stored = definition, found
+        # As it is stored: the same factors in another order would be other columns of x.
+        own = definition.family if "own" in found.definition["family"] else None
+        self.definition, self._stored = _defined(found, own), found
 
     def __getstate__(self) -> dict[str, Any]:
         """What another process, or a copy, needs: the store and the name in it."""
@@ -169,7 +174,10 @@ class Study:
         ``rows``: a frame of pandas, polars or Arrow, a list of dicts, a dict of columns, the path of a CSV or Parquet
         file. Columns that the study does not use are ignored. All or nothing: after an error no row of these counts.
         """
-        frame = columns_of(rows)
+        return self._tell(columns_of(rows), lambda done: None)
+
+    def _tell(self, frame: Columns, on_rows: Callable[[int], None]) -> Told:
+        """``tell``; says now and then how many rows have been scored."""
         if len(frame) == 0:
             return Told(0, 0, self.n)
         batch = self.definition.batch(frame)
@@ -184,7 +192,7 @@ class Study:
                     new, digests = self._new_rows(connection, batch)
                     if len(new):
                         ahead = True
-                        self._record(connection, engine, new, digests)
+                        self._record(connection, engine, new, digests, on_rows)
                     total = len(engine)
             except (
                 BaseException
@@ -195,14 +203,18 @@ class Study:
             self._keep_state(engine)
         return Told(len(new), len(batch) - len(new), total)
 
-    def _record(self, connection: Any, engine: Engine, new: Batch, digests: list[bytes]) -> None:
+    def _record(
+        self, connection: Any, engine: Engine, new: Batch, digests: list[bytes], on_rows: Callable[[int], None]
+    ) -> None:
         first = len(engine)
-        scored = engine.update(new)
-        step = max(1, BATCH_BYTES // (8 * new.x.shape[1]))
+        scored = engine.update(new, on_rows)
+        count, step = len(scored[TOLD]), max(1, BATCH_BYTES // (8 * new.x.shape[1]))
         for start in range(0, len(new), step):
             part = slice(start, start + step)
             raw = packed({name: cells[part] for name, cells in new.recorded.items()})
-            done = packed({name: array[part] for name, array in scored.items()})
+            # Pooled rows are few, and go with the first part.
+            scored_part = part if count == len(new) else slice(0, count) if start == 0 else slice(count, count)
+            done = packed({name: array[scored_part] for name, array in scored.items()})
             batch = self._database.append(connection, self._stored, raw, done, len(new.x[part]))
             self._head = Head(batch.number + 1, batch.first + batch.count, batch.hash)
         if new.keys is not None:
@@ -297,19 +309,30 @@ class Study:
 
     def _keep_state(self, engine: Engine) -> None:
         rows, size = self._kept
-        if self.store.path is None or not engine.state_is_due(len(engine), rows, size):
+        number = engine.sequence.n_observations
+        if self.store.path is None or not engine.state_is_due(number, rows, size):
             return
         try:
             contents = engine.state()
         except LikesetError:  # pieces that cannot be kept are shown the rows again
-            self._kept = (len(engine), size)
+            self._kept = (number, size)
             return
-        self._database.keep_state(self._stored, len(engine), contents)
-        self._kept = (len(engine), len(contents))
+        self._database.keep_state(self._stored, number, contents)
+        self._kept = (number, len(contents))
 
     def _fresh(self) -> Engine:
         with self._lock, self._database.reading() as connection:
             return self._caught_up(connection)
+
+    def _looks(self, count: int = 40) -> list[Any]:
+        """(rows, table) at some times from the first row to the last."""
+        with self._lock:
+            engine = self._fresh()
+            assert self._head is not None
+            if self._seen is None or self._seen[0] != (self._head.hash, count):
+                found = looks(self.definition, self._stored.engine, engine.scored(0), count)
+                self._seen = ((self._head.hash, count), found)
+            return self._seen[1]
 
     def _scored(self, stored: StoredBatch) -> dict[str, Array]:
         return _unpacked(stored.scored)
@@ -325,6 +348,18 @@ class Study:
         """A recorded row with levels as the user wrote them."""
         levels = {f.name: f for f in self.definition.factors if isinstance(f, Levels)}
         return {n: levels[n].shown(np.array([v]))[0] if n in levels else v for n, v in recorded.items()}
+
+    def _shown_columns(self, recorded: dict[str, Any]) -> dict[str, list[Any]]:
+        """Recorded columns as the user wrote them."""
+        levels = {f.name: f for f in self.definition.factors if isinstance(f, Levels)}
+        return {
+            name: levels[name].shown(cells)
+            if name in levels
+            else list(cells)
+            if isinstance(cells, list)
+            else cells.tolist()
+            for name, cells in recorded.items()
+        }
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
@@ -355,10 +390,7 @@ class Study:
         """The table as plain dicts, one per level or coefficient."""
         with self._lock:
             engine = self._fresh()
-            ledger = engine.sequence.ledger
-            distinct, numbers, y = ledger.distinct.rows, ledger.covariate.rows, ledger.y.rows
-            are_trials = "trials" in self.definition.roles
-            counts = answers.Counts(distinct, numbers, y, ledger.given.rows[:, 1], are_trials)
+            counts = engine.counts()
             s = engine.set
         return answers.rows(self.definition, s, counts)
 
@@ -384,8 +416,9 @@ class Study:
         x, s = self.definition.asked(frame), self.set
         z_low, z_high = s.interval(x) if len(x) else (np.zeros(0), np.zeros(0))
         z = x @ s.centre if s.n_observations else np.full(len(x), np.nan)
-        low, high = asking.mean_ends(self.definition.family, (z_low, z_high))
-        mean = asking.mean_ends(self.definition.family, (z, z))[0]
+        scale = asking.Scale(self.definition.family)
+        low, high = scale.mean_ends((z_low, z_high))
+        mean = scale.mean_ends((z, z))[0]
         return pandas.DataFrame(
             {"estimate": mean, "lower": low, "upper": high, "z": z, "z_lower": z_low, "z_upper": z_high}
         )
@@ -394,11 +427,12 @@ class Study:
         """All answers as plain data that JSON can hold; a bound that is not finite is None."""
         with self._lock:
             rows = self.rows()
-            s = self.set
+            engine = self._fresh()
+            s, told = engine.set, len(engine)
         return answers.finite(  # type: ignore[no-any-return]
             {
                 "name": self.name,
-                "rows_recorded": s.n_observations,
+                "rows_recorded": told,
                 "alarm": answers.alarm(s),
                 "rows": rows,
                 "definition": self.definition.to_json(),
@@ -406,12 +440,76 @@ class Study:
             }
         )
 
+    def survival(self, rows: Any, times: Any) -> Any:
+        """For lifetimes: the probability to be event-free at each time, with bounds, for each row of factors.
+
+        A frame of pandas with the columns row, time, estimate, lower and upper. All bounds of all curves hold together.
+        """
+        with optional_packages():
+            import pandas
+        if not self.definition.family.observation_shape:
+            raise InvalidArgumentError("rows", rows, f"have no lifetimes: {self.definition.family!r}", "use predict")
+        at = real_array("times", times).reshape(-1)
+        x, s = self.definition.asked(columns_of(rows)), self.set
+        ends = (x @ s.centre if s.n_observations else np.full(len(x), np.nan), *s.interval(x))
+        # A row that is censored at t has the density of living longer; the larger z, the shorter the life.
+        censored = self.definition.family.observations(np.column_stack([at, np.zeros(len(at))])) if len(at) else at
+        log_density = self.definition.family.log_density
+        curves = [
+            [np.exp(log_density(censored, np.full(len(at), np.clip(z, -700, 700)))) for z in part] for part in ends
+        ]
+        count = len(x)
+        return pandas.DataFrame(
+            {
+                "row": np.repeat(np.arange(1, count + 1), len(at)),
+                "time": np.tile(at, count),
+                "estimate": np.concatenate([*curves[0], []]),
+                "lower": np.concatenate([*curves[2], []]),
+                "upper": np.concatenate([*curves[1], []]),
+            }
+        )
+
+    def plot(self, over_time: bool = True, axes: Any = None) -> Any:
+        """Intervals against the number of rows, or as they are now: differences from the control, else levels.
+
+        What was seen earlier is made again from the rows as they were scored. Returns the axes of Matplotlib.
+        """
+        from likeset.study.pictures import draw
+
+        return draw(self, flag("over_time", over_time), axes)
+
+    def plot_survival(self, rows: Any, times: Any, axes: Any = None) -> Any:
+        """The curves of :meth:`survival` with their bands."""
+        from likeset.study.pictures import draw_survival
+
+        return draw_survival(self, self.survival(rows, times), axes)
+
+    def report(self, path: str | PathLike[str]) -> None:
+        """Write one HTML file with the answers, pictures and the definition in it."""
+        from likeset.study.report import page
+
+        target = file_path("path", path)
+        with optional_packages():
+            contents = page(self).encode()
+        with writing(target):
+            write_file(target, lambda stream: _write(stream, contents))
+
     def summary(self) -> str:
         """The answers as text."""
         return wording.summary(self.to_json())
 
     def _repr_html_(self) -> str:
         return wording.html(self.to_json())
+
+    def export(self, folder: str | PathLike[str]) -> None:
+        """Write the study to a folder: study.json, rows.csv (as told) and scored.csv. ``import_from`` reads it."""
+        transfer.export(self, folder)
+
+    @classmethod
+    def import_from(cls, folder: str | PathLike[str], store: str | PathLike[str] | Store | None = DEFAULT) -> Self:
+        """A study that ``export`` wrote, in a store that has none of its name; its fingerprint is the same."""
+        target = _store(store)
+        return transfer.read_export(folder, target._database, lambda name: cls.open(name, target))  # type: ignore
 
     def __repr__(self) -> str:
         place = "memory" if self.store.path is None else str(self.store.path)
@@ -433,6 +531,10 @@ def _defined(found: StoredStudy, family: Any = None) -> Definition:
         raise FileFormatError(
             f"the definition of the study {found.name!r} cannot be read ({error}); it may need a newer likeset."
         ) from error
+
+
+def _write(stream: BinaryIO, contents: bytes) -> None:
+    stream.write(contents)
 
 
 def _unpacked(data: bytes) -> dict[str, Any]:

@@ -12,6 +12,8 @@ _HEADINGS = {
     "difference": "difference", "ratio": "ratio", "odds": "odds ratio", "e_value": "e-value", "p_value": "p-value",
     "verdict": "verdict",
 }  # fmt: skip
+_JUST_ABOVE = [math.nextafter(neutral, math.inf) for neutral in (0.0, 1.0)]
+_JUST_BELOW = [math.nextafter(neutral, -math.inf) for neutral in (0.0, 1.0)]
 _STYLE = (
     "border-collapse:collapse;font-variant-numeric:tabular-nums",
     "text-align:right;padding:.3em .7em;border-bottom:1px solid #ccc",
@@ -33,12 +35,16 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """[low, high]; an end that is missing is infinite.
+    """[low, high]; an end that is missing is infinite, one that is just excluded has a round bracket.
 
-    >>> interval(0.25, None)
-    '[0.25, ∞]'
+    >>> interval(0.25, None), interval(math.nextafter(0.0, 1.0), 0.5)
+    ('[0.25, ∞]', '(0, 0.5]')
     """
-    return f"[{number(-math.inf if low is None else low)}, {number(math.inf if high is None else high)}]"
+    before = "(" if low in _JUST_ABOVE else "["
+    after = ")" if high in _JUST_BELOW else "]"
+    low = -math.inf if low is None else low if before == "[" else round(low)
+    high = math.inf if high is None else high if after == "]" else round(high)
+    return f"{before}{number(float(low))}, {number(float(high))}{after}"
 
 
 def cells(answers: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
@@ -86,20 +92,38 @@ def family_text(described: dict[str, Any]) -> str:
 
     >>> family_text({"type": "Gaussian", "settings": {"sigma": 2.0}})
     'Gaussian(sigma=2.0)'
+    >>> family_text({"type": "Gaussian", "settings": {"sigma": {"unknown": [0.0, "inf"]}}})
+    'Gaussian(sigma unknown)'
     """
-    name = described.get("type") or described.get("own")
-    return f"{name}({', '.join(f'{key}={value}' for key, value in (described.get('settings') or {}).items())})"
+    settings = (described.get("settings") or {}).items()
+    parts = [f"{key} unknown" if isinstance(value, dict) else f"{key}={value}" for key, value in settings]
+    return f"{described.get('type') or described.get('own')}({', '.join(parts)})"
+
+
+def lines(answers: dict[str, Any], width: int | None = None) -> list[str]:
+    """The table as aligned text; where it would be wider than ``width``, without what says the same in other words."""
+    headings, rows = cells(answers)
+    for dropped in ("p-value", "odds ratio", "observed", "ratio", "estimate"):
+        if width is None or _total(headings, rows) <= width:
+            break
+        if dropped in headings:
+            j = headings.index(dropped)
+            headings, rows = headings[:j] + headings[j + 1 :], [row[:j] + row[j + 1 :] for row in rows]
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    found = []
+    for line in (headings, *rows):
+        aligned = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))]
+        found.append("  ".join(aligned).rstrip())
+    return found
+
+
+def _total(headings: list[str], rows: list[list[str]]) -> int:
+    return sum(max(map(len, column)) + 2 for column in zip(headings, *rows, strict=True)) - 2
 
 
 def summary(answers: dict[str, Any]) -> str:
     """The answers as text."""
-    headings, rows = cells(answers)
-    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-    lines = [f"Study {answers['name']}", *sentences(answers), ""]
-    for line in (headings, *rows):
-        aligned = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))]
-        lines.append("  ".join(aligned).rstrip())
-    return "\n".join(lines)
+    return "\n".join([f"Study {answers['name']}", *sentences(answers), "", *lines(answers)])
 
 
 def html(answers: dict[str, Any]) -> str:

@@ -28,7 +28,7 @@ class CentredTerms(NamedTuple):
     z                                            the centre (K,)
     a, base                                      a_k, and what ``centred_curve`` wants to know of z_k
     remainder, parameters                        the address of the loss's remainder, its parameters
-    owners, points, weights                      outcomes y_i of covariate owners[i], with their weights
+    owners, points, weights, shifts              outcomes y_i of covariate owners[i], with their weights and shifts of z
     """
 
     curve: int
@@ -40,6 +40,7 @@ class CentredTerms(NamedTuple):
     owners: IntArray
     points: Array
     weights: Array
+    shifts: Array
 
 
 def centred_at(terms: CompiledTerms, z: Array) -> CentredTerms:
@@ -47,10 +48,10 @@ def centred_at(terms: CompiledTerms, z: Array) -> CentredTerms:
     none = np.empty(0)
     if isinstance(terms, CurveTerms):
         a, base = np.ascontiguousarray(terms.a), curve_base(terms.curve, z)
-        return CentredTerms(int(terms.curve), z, a, base, 0, none, np.empty(0, dtype=np.int64), none, none)
+        return CentredTerms(int(terms.curve), z, a, base, 0, none, np.empty(0, dtype=np.int64), none, none, none)
     return CentredTerms(
         FOREIGN, z, none, none, terms.loss.remainder_address, terms.parameters, terms.owners, terms.points,
-        terms.weights,
+        terms.weights, terms.shifts_or_zero,
     )  # fmt: skip
 
 
@@ -59,7 +60,7 @@ def centred_terms(c: CentredTerms, u: Array, t: float, D: Array, slope: Array, w
     """Write D_k, the change of phi_k' and phi_k'' at z + tu; those of :func:`extremes` are left to them."""
     if c.curve == FOREIGN:
         summed_remainders(
-            c.remainder, c.parameters, c.owners, c.points, c.weights, c.z, u, t, D, slope, weight
+            c.remainder, c.parameters, c.owners, c.points, c.weights, c.shifts, c.z, u, t, D, slope, weight
         )  # fmt: skip
     else:
         centred_curve(c.curve, c.a, c.z, c.base, u, t, D, slope, weight)
@@ -68,9 +69,16 @@ def centred_terms(c: CentredTerms, u: Array, t: float, D: Array, slope: Array, w
 @kernel()
 def extremes(c: CentredTerms) -> IntArray:
     """Terms whose ``base`` has underflowed, where base * e^u would be 0 * inf: :func:`one_extreme` is for them."""
-    if c.curve == QUADRATIC or c.curve == FOREIGN:
-        return np.empty(0, dtype=np.int64)
-    return np.flatnonzero(c.base < UNDERFLOW)
+    count = 0
+    if c.curve != QUADRATIC and c.curve != FOREIGN:
+        for k in range(c.base.size):
+            count += c.base[k] < UNDERFLOW
+    found = np.empty(count, dtype=np.int64)
+    for k in range(c.base.size if count > 0 else 0):
+        if c.base[k] < UNDERFLOW:
+            found[found.size - count] = k
+            count -= 1
+    return found
 
 
 @inner()

@@ -1,0 +1,294 @@
+r"""Evidence against a hypothesis: the least log R over the parameters that it allows.
+
+If theta* obeys a hypothesis H, the least ratio over H never exceeds R(theta*), so that
+
+    e = min { R(theta) : theta in H cut with Theta }
+
+is at most an e-process under H: it exceeds 1/alpha at some time with probability at most alpha. For a half-space
+H = { a'theta >= b } its logarithm g(b) is a convex, increasing function of b, and the inverse of what kernels compute:
+
+    h(L) = max { a'theta : log R(theta) <= L, theta in Theta } < b    <=>    g(b) > L.
+
+Every level L that was solved for leaves a certified bound u >= h(L) and an attained value v <= h(L). Then
+g(u) >= L >= g(v), and by convexity more is known than one inequality per level:
+
+    below   the line from an attained (v_j, L_j) through a certified (u_i, L_i) bounds g beyond u_i from below;
+    above   the chord between two attained points bounds g from above.
+
+:func:`least_evidence` looks for the level with h(L) = b until the two agree. sqrt(L - min log R) is nearly linear in
+a'theta (exactly so for an ellipsoid), and is what is interpolated; where to look needs no proof, what is returned has
+one. All of this is about log R in the basis of the set; ``charge`` (zero in linear models) is taken off at the end.
+Where log R is only quasi-convex (an unknown scale), the search is for the height of a convex function with the same
+level sets, ``Evidence.level_sets``, which is translated into nats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from likeset._typing import EPS, Array, IntArray, Mask
+
+if TYPE_CHECKING:
+    from likeset.sets import LikelihoodSet
+
+ACCURACY = 1e-7
+"""Gap, relative to 1 + |log e|, at which the search for a level ends."""
+_FLOOR_STEPS = tuple(10.0 ** np.arange(-9, 15))
+_FLOOR_SOLVES = 24
+_SOLVES = 14
+_SHARED = 4  # levels at which all rows are solved for at once before each goes its own way
+_NEIGHBOURS = 4
+
+
+@dataclass(frozen=True)
+class EValue:
+    r"""Evidence against one hypothesis, or one per row; what ``LikelihoodSet.evidence`` returns.
+
+    log_e_value   a certified lower bound of min log R over the hypothesis, in nats; +inf where the hypothesis leaves
+                  no parameter of Theta
+    gap           how far the minimum lies above it at most
+
+    Rounded to the safe side: never more evidence than there is.
+    """
+
+    log_e_value: Array
+    gap: Array
+
+    @property
+    def e_value(self) -> Array:
+        """exp(log_e_value): under the hypothesis it ever exceeds 1/alpha with probability at most alpha."""
+        with np.errstate(over="ignore"):
+            return np.exp(self.log_e_value)
+
+    @property
+    def p_value(self) -> Array:
+        """min(1, 1/e), an anytime-valid p-value: under the hypothesis ever <= alpha with probability at most alpha."""
+        return np.exp(-np.maximum(self.log_e_value, 0.0))
+
+
+def least_evidence(s: LikelihoodSet, inside: Array, outside: Array, reach: Array) -> EValue:
+    """Certified min { log R(theta) : a'theta >= b, theta in Theta } for every direction a and its b, ``reach``.
+
+    Directions are given by coordinates ``inside`` the basis and lengths ``outside`` its span. At the set's own alpha
+    the answer is on the side of log(1/alpha) that ``upper`` says: above it where the bound of a'theta is below b,
+    below it where it is not.
+    """
+    search = _Search(s, inside, outside, reach)
+    if s._evidence.says_nothing:
+        return search.silence()
+    search.run()
+    return search.answer()
+
+
+class _Search:
+    """What is known of g for every direction: levels solved for (rows) by directions (columns)."""
+
+    def __init__(self, s: LikelihoodSet, inside: Array, outside: Array, reach: Array) -> None:
+        self.s, self.inside, self.outside, self.reach = s, inside, outside, reach
+        self.evidence = s._evidence.level_sets
+        n = len(reach)
+        self.lengths = np.hypot(np.linalg.norm(inside, axis=1), outside)
+        self.levels, self.attained, self.certified = (np.empty((0, n)) for _ in range(3))
+        self.low, self.high = np.full(n, -inf), np.full(n, inf)
+        bound = s.space.bound
+        zero = self.lengths == 0.0
+        most = np.full(n, inf)  # of a'theta over Theta
+        np.multiply(bound, self.lengths * (1 + 64 * EPS), out=most, where=~zero)
+        self.impossible = np.where(zero, 0.0, most) < reach
+        self.decided = np.full(n, inf)  # the bound of a'theta at the set's own alpha
+
+    def run(self) -> None:
+        """Floor, the set's own level, levels for all directions, then each on its own."""
+        kernel = self.s._kernel
+        if kernel.status == "empty":
+            self.decided[:] = -inf
+        else:
+            self.decided = self.s._bounds(self.inside, self.outside)
+        self._find_floor()
+        self.heights = self.inside @ self.centre
+        self._reachable()
+        everyone = np.flatnonzero(~self.impossible & (self.reach > self.heights))
+        if not len(everyone):
+            return
+        own = self.evidence.threshold
+        if self.floor < own < inf:
+            self._solve(own, everyone)
+        active = self._open(everyone)
+        if len(active) > _SHARED:
+            roots = np.sqrt(self._guesses(active) - self.floor)
+            for root in np.unique(np.quantile(roots, np.linspace(0.0, 1.0, _SHARED))):
+                self._solve(self.floor + root**2, active)
+            active = self._open(active)
+        for _ in range(_SOLVES):
+            if not len(active):
+                break
+            for row, level in zip(active, self._guesses(active), strict=True):
+                self._solve(float(level), np.array([row]))
+            active = self._open(active)
+
+    def answer(self) -> EValue:
+        """The bounds found, less what the basis may owe, on the side of log(1/alpha) that ``upper`` is on."""
+        low, high = self.low.copy(), np.maximum(self.high, self.low)
+        if self.evidence.charge > 0.0:
+            low = np.array([level - replace(self.evidence, threshold=level).charge for level in low])
+            high = np.array([level + replace(self.evidence, threshold=level).charge for level in high])
+        whole = self.s._evidence
+        low, high = whole.nats(low), whole.nats(high)
+        low = low - 64 * EPS * (1.0 + whole.size + np.where(np.isfinite(low), np.abs(low), 0.0))
+        level = whole.threshold
+        margin = 8 * EPS * (1.0 + abs(level))  # far less than kernels allow for the rounding of a level
+        refuted = self.decided < self.reach
+        low = np.where(refuted, np.maximum(low, level + margin), np.minimum(low, level - margin))
+        low, high = np.where(self.impossible, inf, low), np.where(self.impossible, inf, np.maximum(high, low))
+        gap = np.zeros(len(low))
+        np.subtract(high, low, out=gap, where=high > low)
+        return EValue(low, gap)
+
+    def silence(self) -> EValue:
+        """The answer where log R is the same for every theta."""
+        constant = float(self.s._evidence.log_ratio(np.zeros((1, len(self.s._evidence.groups.covariates))))[0])
+        return EValue(np.where(self.impossible, inf, min(constant, 0.0)), np.zeros(len(self.reach)))
+
+    # -- one level ----------------------------------------------------------------------------------------------
+
+    def _solve(self, level: float, rows: IntArray) -> None:
+        """Solve for one level and some directions, and note what follows."""
+        threshold = level - replace(self.evidence, threshold=level).charge
+        asked = replace(self.evidence, threshold=threshold)
+        kernel = asked.kernel
+        solved_level, n = threshold + asked.charge, len(self.reach)
+        known = np.full((3, n), np.nan)
+        if kernel.status == "empty":
+            known[0, rows], known[2, rows] = solved_level, -inf
+        else:
+            leaving, spill = self.s._split(self.inside[rows], self.outside[rows])
+            found = kernel.solve(self.inside[rows], 1e-9, outside=leaving)
+            finite = np.isfinite(found.values)
+            reached = np.where(finite, found.values, 0.0)
+            reached -= 64 * EPS * (np.abs(reached) + np.abs(self.heights[rows]))
+            known[0, rows], known[2, rows] = solved_level, found.upper + spill
+            known[1, rows] = np.where(finite, reached, np.where(found.upper == inf, inf, np.nan))
+        self.levels = np.vstack([self.levels, known[:1]])
+        self.attained = np.vstack([self.attained, known[1:2]])
+        self.certified = np.vstack([self.certified, known[2:]])
+        self._conclude(rows)
+
+    def _conclude(self, rows: IntArray) -> None:
+        """Bounds of g(b) from all levels solved for: one by one, by lines and by chords."""
+        L, v, u, b = (array[:, rows] for array in (self.levels, self.attained, self.certified, self.reach[None]))
+        low, high = self.low[rows], self.high[rows]
+        attained = L + self.rounding
+        with np.errstate(invalid="ignore", divide="ignore"):
+            low = np.fmax(low, np.fmax.reduce(np.where(u < b, L, -inf), axis=0, initial=-inf))
+            high = np.fmin(high, np.fmin.reduce(np.where(v >= b, attained, inf), axis=0, initial=inf))
+            # lines: i certified on the first axis, j attained on the second
+            run = u[:, None] - v[None]
+            between = ((run > 0) & (b >= u)[:, None]) | ((run < 0) & (b <= u)[:, None])
+            far = np.abs(run) > 1e-9 * (np.abs(u)[:, None] + np.abs(v)[None])
+            line = L[:, None] + (L[:, None] - attained[None]) / run * (b - u)[:, None]
+            line = np.where(between & far & np.isfinite(run), line, -inf)
+            low = np.fmax(low, np.fmax.reduce(line, axis=(0, 1), initial=-inf))
+            # chords: i at or below b on the first axis, j above it on the second
+            share = (b - v)[:, None] / (v[None] - v[:, None])
+            chord = attained[:, None] + (L[None] - L[:, None]) * share
+            chord = np.where((v <= b)[:, None] & (v > b)[None] & np.isfinite(v)[None], chord, inf)
+            high = np.fmin(high, np.fmin.reduce(chord, axis=(0, 1), initial=inf))
+        self.low[rows], self.high[rows] = low, high
+
+    # -- where to look ------------------------------------------------------------------------------------------
+
+    def _find_floor(self) -> None:
+        """A point where log R is about least, how low it gets, and a certified bound: a level with an empty set."""
+        self.centre = self.s._kernel.centre
+        self.floor = self._height(self.centre)
+        self.unit = self.s._evidence.height_of_a_nat(self.floor) if np.isfinite(self.floor) else 1.0
+        size = abs(self.floor) if np.isfinite(self.floor) else 0.0
+        self.rounding = 64 * EPS * (self.unit + size + self.evidence.size)
+        self.low[:] = self._certified_floor()
+        self.high = np.where(self.inside @ self.centre >= self.reach, self.floor + self.rounding, self.high)
+
+    def _certified_floor(self) -> float:
+        """Levels further and further below the least value known until a set is empty; then halves of what is open."""
+        certified, steps = -inf, iter(_FLOOR_STEPS)
+        nats = float(self.s._evidence.nats(np.array([self.floor]))[0])
+        unit = self.unit * (1.0 + abs(nats) if np.isfinite(nats) else 1.0)
+        for _ in range(_FLOOR_SOLVES):
+            if not np.isfinite(self.floor) or self._close(np.array([certified]), np.array([self.floor]))[0]:
+                break
+            level = self.floor - next(steps) * unit if certified == -inf else 0.5 * (certified + self.floor)
+            asked = replace(self.evidence, threshold=level)
+            kernel, solved_level = asked.kernel, level + asked.charge
+            if kernel.status == "empty":
+                certified = max(certified, solved_level)
+                continue
+            value = self._height(kernel.centre)
+            if value < self.floor:
+                self.centre = kernel.centre
+            elif kernel.status == "point" and certified > -inf:
+                break
+            self.floor = min(self.floor, value, solved_level if kernel.status == "regular" else inf)
+        return certified
+
+    def _reachable(self) -> None:
+        """A parameter that the hypothesis allows, on the way from the centre: an upper bound of g, to start from."""
+        bound = self.s.space.bound
+        far = np.divide(
+            self.inside, self.lengths[:, None], out=np.zeros(self.inside.shape), where=self.lengths[:, None] > 0
+        )
+        far = self.centre + far if bound == inf else bound * far
+        most = self.lengths * bound if bound < inf else self.heights + self.lengths
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.clip((self.reach - self.heights) / (most - self.heights), 0.0, 1.0 if bound < inf else inf)
+        share = np.where(np.isfinite(share), share, 0.0)
+        points = self.centre + share[:, None] * (far - self.centre)
+        values = self.evidence.log_ratio(points @ self.evidence.groups.coordinates.T)
+        wanted = ~self.impossible & (self.reach > self.heights)
+        self.high = np.where(wanted & np.isfinite(values), np.fmin(self.high, values + self.rounding), self.high)
+
+    def _height(self, point: Array) -> float:
+        """log R in the basis, of coordinates."""
+        return float(self.evidence.log_ratio(point[None] @ self.evidence.groups.coordinates.T)[0])
+
+    def _close(self, low: Array, high: Array) -> Mask:
+        """Whether bounds agree well enough, in nats."""
+        if not np.isfinite(low).any():
+            return np.zeros(len(low), dtype=bool)
+        low, high = self.s._evidence.nats(low), self.s._evidence.nats(high)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(high - low <= ACCURACY * (1.0 + np.abs(high)))
+
+    def _open(self, rows: IntArray) -> IntArray:
+        """Rows whose bounds are not close enough yet."""
+        low, high = self.low[rows], self.high[rows]
+        return rows[~self._close(low, high) & (high > -inf)]
+
+    def _guesses(self, rows: IntArray) -> Array:
+        """Levels at which a'theta should reach b: sqrt(L - floor) as a polynomial in a'theta through close points."""
+        return np.array([self._guess(row) for row in rows])
+
+    def _guess(self, row: int) -> float:
+        low, high = max(float(self.low[row]), self.floor), float(self.high[row])
+        v, L, b = self.attained[:, row], self.levels[:, row], self.reach[row]
+        usable = np.isfinite(v) & (self.floor < L)
+        v, w = np.append(self.heights[row], v[usable]), np.sqrt(np.append(0.0, L[usable] - self.floor))
+        order = np.argsort(np.abs(v - b))[:_NEIGHBOURS]
+        root = _interpolated(v[order], w[order], b)
+        level = self.floor + root * abs(root)
+        if low < level < high:
+            return float(level)
+        if high == inf:
+            return low + 2.0 * (1.0 + abs(low))
+        return float(self.floor + (0.5 * (np.sqrt(low - self.floor) + np.sqrt(max(high - self.floor, 0.0)))) ** 2)
+
+
+def _interpolated(x: Array, y: Array, at: float) -> float:
+    """The polynomial through (x_i, y_i) at a point, by Neville's scheme; NaN where two x_i are equal."""
+    value = y.copy()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for k in range(1, len(x)):
+            value = ((at - x[k:]) * value[:-1] - (at - x[:-k]) * value[1:]) / (x[:-k] - x[k:])
+    return float(value[0])

@@ -1,0 +1,1 @@
+"""Studies on the command line: ``likeset watch`` and ``likeset study``."""

@@ -1,0 +1,70 @@
+"""Definitions as they are written on a command line, and how answers are printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from likeset.errors import InvalidArgumentError
+from likeset.messages import say
+from likeset.study import wording
+from likeset.study.frames import Columns
+from likeset.study.study import Study
+
+ALARM = 3
+"""Exit code where the data refute the model; 0 is success, 2 an error."""
+
+console = Console()
+errors = Console(stderr=True)
+
+
+def factors_from(by: Iterable[str], numbers: Iterable[str], frame: Columns | None) -> dict[str, Any]:
+    """Factors from ``variant=A,B`` or, where a frame is at hand, ``variant``; and from ``dose=0:10`` or ``age``."""
+    factors: dict[str, Any] = {}
+    for text in by:
+        name, given, levels = text.partition("=")
+        if given:
+            factors[name] = [level.strip() for level in levels.split(",")]
+        elif frame is None:
+            raise InvalidArgumentError("by", text, "comes without its levels", f"write --by {name}=A,B,C")
+        else:
+            factors[name] = sorted({str(value) for value in frame.values(name)})
+    for text in numbers:
+        name, given, ends = text.partition("=")
+        low, colon, high = ends.partition(":")
+        try:
+            factors[name] = (float(low), float(high)) if given else float
+        except ValueError:
+            raise InvalidArgumentError("number", text, "is no interval", f"write --number {name}=0:10") from None
+        if given and not colon:
+            raise InvalidArgumentError("number", text, "is no interval", f"write --number {name}=0:10")
+    return factors
+
+
+def show(study: Study, as_json: bool) -> None:
+    """Print the answers; leave with the code of the alarm if it rings."""
+    answers = study.to_json()
+    if as_json:
+        print_json(answers)
+    else:
+        print_answers(answers)
+    if answers["alarm"]["rings"]:
+        raise typer.Exit(ALARM)
+
+
+def print_json(data: Any) -> None:
+    """One line of JSON, as it is."""
+    typer.echo(json.dumps(data, ensure_ascii=False, allow_nan=False))
+
+
+def print_answers(answers: dict[str, Any]) -> None:
+    """Sentences and the table."""
+    say(console, answers["name"], style="bold")
+    for sentence in wording.sentences(answers):
+        say(console, sentence, style="bold red" if sentence.startswith("ALARM") else "")
+    for line in ("", *wording.lines(answers, console.width)):
+        say(console, line)

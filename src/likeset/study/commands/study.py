@@ -1,0 +1,182 @@
+"""``likeset study``: begin a study, tell it rows, look at it; it lives in a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from likeset.arguments import writing
+from likeset.extras import require
+from likeset.messages import say
+from likeset.study.commands.options import console, factors_from, print_json, show
+from likeset.study.commands.watch import read_rows, tell_with_progress
+from likeset.study.store import DEFAULT, Store
+from likeset.study.study import Study
+
+app = typer.Typer(
+    help="Studies in a store: begin one, tell it rows as they come, look whenever you like.\n\n"
+    "Exit code 0: done; 2: an error, nothing was recorded; 3: the data refute the model.",
+    no_args_is_help=True,
+)
+
+Name = Annotated[str, typer.Argument(help="Name of the study.")]
+Place = Annotated[Path, typer.Option("--store", help="File that holds the studies.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+STORE = Path(DEFAULT)
+
+
+@app.command()
+def new(
+    name: Name,
+    outcome: Annotated[str, typer.Option(help="Column of the outcome.")],
+    family: Annotated[str, typer.Option(help="Its law: bernoulli, poisson, gaussian, weibull(shape=1.5), ...")],
+    by: Annotated[list[str], typer.Option(help="Column and levels: variant=A,B,C.")] = [],  # noqa: B006
+    number: Annotated[list[str], typer.Option(help="Numeric column: age, or dose=0:10.")] = [],  # noqa: B006
+    formula: Annotated[str | None, typer.Option(help='A formula such as "~ age + C(ward)".')] = None,
+    control: Annotated[str | None, typer.Option(help="Level that others are compared with.")] = None,
+    goal: Annotated[str, typer.Option(help="maximise or minimise the outcome.")] = "maximise",
+    alpha: Annotated[float, typer.Option(help="Error level of all intervals at all times.")] = 0.05,
+    margin: Annotated[float | None, typer.Option(help="Differences within it are equivalent.")] = None,
+    key: Annotated[str | None, typer.Option(help="Column that tells rows apart.")] = None,
+    event: Annotated[str | None, typer.Option(help="For lifetimes: column that is 1 where the event was seen.")] = None,
+    trials: Annotated[str | None, typer.Option(help="Column with the number of trials of each row.")] = None,
+    exposure: Annotated[str | None, typer.Option(help="Column with the exposure of each count.")] = None,
+    entry: Annotated[str | None, typer.Option(help="For lifetimes: column of the time of entry.")] = None,
+    bound: Annotated[float | None, typer.Option(help="On the length of the parameter, if one is known.")] = None,
+    units: Annotated[str | None, typer.Option(help="Units of the outcome, for labels.")] = None,
+    store: Place = STORE,
+    json: Json = False,
+) -> None:
+    """Begin a study. The same name with the same definition continues it."""
+    study = Study(
+        name, factors=factors_from(by, number, None) or None, formula=formula, outcome={outcome: family},
+        control=control, goal=goal, alpha=alpha, margin=margin, key=key, event=event, trials=trials, exposure=exposure,
+        entry=entry, bound=bound, units=units, store=store,
+    )  # fmt: skip
+    if json:
+        print_json({"name": study.name, "store": str(study.store.path), "definition": study.definition.to_json()})
+        return
+    columns = [f.name for f in study.definition.factors] + [study.definition.outcome, *study.definition.roles.values()]
+    columns += [] if key is None else [key]
+    at = "" if store == STORE else f" --store {store}"
+    say(console, f"The study {name!r} is in {study.store.path}. It needs the columns {', '.join(columns)}.")
+    say(console, f"Next: likeset study tell {_quoted(name)} rows.csv{at}")
+
+
+@app.command()
+def tell(
+    name: Name,
+    file: Annotated[str, typer.Argument(help="CSV or Parquet file with a header, rows in order; - is standard input.")],
+    store: Place = STORE,
+    json: Json = False,
+) -> None:
+    """Record the rows of a file; when this returns they are on disk. All of them count, or none."""
+    study = Study.open(name, store)
+    told = tell_with_progress(study, read_rows(file))
+    rings = study.alarm()["rings"]
+    if json:
+        counts = {"recorded": told.recorded, "repeated": told.repeated, "total": told.total}
+        print_json({"name": name, **counts, "alarm": study.alarm()})
+    else:
+        again = f", {told.repeated:,} were known already" if told.repeated else ""
+        say(console, f"{told.recorded:,} rows recorded{again}; {told.total:,} in all, in {study.store.path}.")
+        at = "" if store == STORE else f" --store {store}"
+        say(console, f"Next: likeset study show {_quoted(name)}{at}")
+    if rings:
+        show(study, json)
+
+
+@app.command(name="show")
+def show_command(name: Name, store: Place = STORE, json: Json = False) -> None:
+    """The table: intervals, contrasts with the control, evidence, verdicts."""
+    show(_reader(name, store), json)
+
+
+@app.command(name="list")
+def list_command(store: Place = STORE, json: Json = False) -> None:
+    """The studies in a store."""
+    found = Store(store, read_only=True).studies() if store.exists() else []
+    if json:
+        print_json(found)
+        return
+    if not found:
+        say(
+            console,
+            f"There are no studies in {store}. Begin one: likeset study new NAME --outcome ... --family ... --by ...",
+        )
+        return
+    table = Table(title=str(store))
+    for heading in ("name", "outcome", "rows", "begun"):
+        table.add_column(heading, justify="right" if heading == "rows" else "left")
+    for entry in found:
+        table.add_row(*map(Text, (entry["name"], entry["outcome"], f"{entry['rows']:,}", entry["created"][:16])))
+    console.print(table)
+
+
+@app.command()
+def plot(
+    name: Name,
+    picture: Annotated[Path, typer.Argument(help="Picture to write; its ending says the format.")] = Path("study.png"),
+    store: Place = STORE,
+    now: Annotated[bool, typer.Option("--now", help="Intervals as they are, not over time.")] = False,
+) -> None:
+    """Draw the intervals over time."""
+    require("matplotlib")
+    from matplotlib.figure import Figure
+
+    from likeset.persistence.atomic_file import write_picture
+
+    figure = Figure(figsize=(8.0, 4.5), layout="constrained")
+    _reader(name, store).plot(over_time=not now, axes=figure.add_subplot())
+    with writing(picture):
+        write_picture(picture, figure, dpi=150)
+    say(console, f"Picture: {picture}")
+
+
+@app.command()
+def report(
+    name: Name,
+    page: Annotated[Path, typer.Argument(help="HTML file to write.")] = Path("study.html"),
+    store: Place = STORE,
+) -> None:
+    """Write one HTML file with answers, pictures and the definition."""
+    require("matplotlib")
+    _reader(name, store).report(page)
+    say(console, f"Report: {page}")
+
+
+@app.command()
+def export(
+    name: Name,
+    folder: Annotated[Path, typer.Argument(help="Folder for study.json, rows.csv and scored.csv.")],
+    store: Place = STORE,
+) -> None:
+    """Write a study to plain files, without loss."""
+    _reader(name, store).export(folder)
+    say(console, f"The study {name!r} is in {folder}; read it with: likeset study import {_quoted(str(folder))}")
+
+
+@app.command(name="import")
+def import_command(
+    folder: Annotated[Path, typer.Argument(help="Folder that export wrote.")], store: Place = STORE, json: Json = False
+) -> None:
+    """Read a study that `export` wrote into a store that has none of its name."""
+    study = Study.import_from(folder, store)
+    if json:
+        print_json({"name": study.name, "total": study.n, "store": str(study.store.path)})
+    else:
+        say(console, f"The study {study.name!r} with {study.n:,} rows is in {study.store.path}.")
+
+
+def _reader(name: str, store: Path) -> Study:
+    return Store(store, read_only=True).study(name) if store.exists() else Study.open(name, store)
+
+
+def _quoted(text: str) -> Any:
+    import shlex
+
+    return shlex.quote(text)

@@ -1,0 +1,151 @@
+"""``likeset watch``: one look at a file, or a look at every change of a file that grows."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import typer
+from rich.progress import Progress
+
+from likeset.errors import InvalidArgumentError, OrderWarning
+from likeset.messages import say
+from likeset.study.commands.options import console, errors, factors_from, print_answers, print_json, show
+from likeset.study.csv_files import LONGEST_LINE, CsvReader, joined, lines_of, opened
+from likeset.study.frames import Columns, read_file
+from likeset.study.study import Study
+
+CHUNK = 20_000
+
+
+def watch(
+    file: Annotated[str, typer.Argument(help="CSV or Parquet file with a header, rows in order; - is standard input.")],
+    outcome: Annotated[str, typer.Option(help="Column of the outcome.")],
+    family: Annotated[str, typer.Option(help="Its law: bernoulli, poisson, gaussian, weibull(shape=1.5), ...")],
+    by: Annotated[list[str], typer.Option(help="Column with levels; variant=A,B fixes them.")] = [],  # noqa: B006
+    number: Annotated[list[str], typer.Option(help="Numeric column; dose=0:10 scales it.")] = [],  # noqa: B006
+    formula: Annotated[str | None, typer.Option(help='Instead: a formula such as "~ age + C(ward)".')] = None,
+    control: Annotated[str | None, typer.Option(help="Level that others are compared with.")] = None,
+    goal: Annotated[str, typer.Option(help="maximise or minimise the outcome.")] = "maximise",
+    alpha: Annotated[float, typer.Option(help="Error level of all intervals at all times.")] = 0.05,
+    margin: Annotated[float | None, typer.Option(help="Differences within it are equivalent.")] = None,
+    event: Annotated[str | None, typer.Option(help="For lifetimes: column that is 1 where the event was seen.")] = None,
+    trials: Annotated[str | None, typer.Option(help="Column with the number of trials of each row.")] = None,
+    exposure: Annotated[str | None, typer.Option(help="Column with the exposure of each count.")] = None,
+    entry: Annotated[str | None, typer.Option(help="For lifetimes: column of the time of entry.")] = None,
+    bound: Annotated[float | None, typer.Option(help="On the length of the parameter, if one is known.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Wait for more rows; ctrl-C ends it.")] = False,
+    every: Annotated[float, typer.Option(min=0.05, help="With --follow: seconds between looks.")] = 2.0,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per look.")] = False,
+) -> None:
+    """Look at a file: intervals and verdicts that stay valid however often you look.
+
+    Nothing is stored; `likeset study` keeps rows and continues. Exit code 0: an answer; 2: an error; 3: the data refute
+    the model.
+    """
+    options: dict[str, Any] = {
+        "formula": formula, "outcome": {outcome: family}, "control": control, "goal": goal, "alpha": alpha,
+        "margin": margin, "event": event, "trials": trials, "exposure": exposure,
+        "entry": entry, "bound": bound, "store": None,
+    }  # fmt: skip
+
+    def begun(frame: Columns | None) -> Study:
+        return Study(_name(file), factors=factors_from(by, number, frame) or None, **options)
+
+    if follow:
+        _follow(file, begun, every, json, all("=" in text for text in by))
+        return
+    frame = _whole(file)
+    study = begun(frame)
+    tell_with_progress(study, frame)
+    show(study, json)
+
+
+def tell_with_progress(study: Study, frame: Columns) -> Any:
+    """Tell rows, with a bar on standard error where that is a terminal; warnings are lines there."""
+    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
+        task = progress.add_task("Scoring rows", total=len(frame))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            told = study._tell(frame, lambda done: progress.update(task, completed=done))
+    for warning in caught:
+        if issubclass(warning.category, UserWarning):
+            say(errors, f"Warning: {warning.message}", style="bold")
+    return told
+
+
+def read_rows(file: str) -> Columns:
+    """All rows of a file, or of standard input."""
+    return _whole(file)
+
+
+def _whole(file: str) -> Columns:
+    if file != "-":
+        return read_file(Path(file))
+    reader = CsvReader(lines_of(sys.stdin.buffer), "standard input")  # type: ignore[arg-type]
+    return joined(list(iter(lambda: reader.chunk(CHUNK), None)), reader)
+
+
+def _follow(file: str, begun: Callable[[Columns | None], Study], every: float, json: bool, levels_known: bool) -> None:
+    stream: BinaryIO = sys.stdin.buffer if file == "-" else opened(Path(file))
+    growing = file != "-"
+    reader = CsvReader(_growing_lines(stream, file) if growing else lines_of(stream), _name(file))
+    study: Study | None = begun(None) if levels_known else None
+    try:
+        while True:
+            frame = reader.chunk(CHUNK)
+            if frame is None:
+                break
+            if len(frame):
+                if study is None:  # levels of the first rows; others that come later are refused by name
+                    study = begun(frame)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", OrderWarning)  # a few rows say nothing about their order
+                    study.tell(frame)
+                _look(study, json)
+            elif growing:
+                time.sleep(every)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        if growing:
+            stream.close()
+    if study is not None:
+        show(study, json)
+
+
+def _look(study: Study, json: bool) -> None:
+    answers = study.to_json()
+    if json:
+        print_json(answers)
+        sys.stdout.flush()
+    else:
+        console.rule(f"{answers['rows_recorded']:,} rows")
+        print_answers(answers)
+
+
+def _growing_lines(stream: BinaryIO, name: str) -> Callable[[], bytes | None]:
+    """Lines of a file that may grow: None where the next one is not complete yet."""
+
+    def next_line() -> bytes | None:
+        place = stream.tell()
+        if os.fstat(stream.fileno()).st_size < place:
+            raise InvalidArgumentError(
+                "file", name, "has become shorter than what was read of it", "start again: rows must only be added"
+            )
+        line = stream.readline(LONGEST_LINE + 1)
+        if line.endswith(b"\n") or len(line) > LONGEST_LINE:
+            return line
+        stream.seek(place)
+        return None
+
+    return next_line
+
+
+def _name(file: str) -> str:
+    return "standard input" if file == "-" else Path(file).stem or "rows"
