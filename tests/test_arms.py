@@ -78,9 +78,8 @@ def test_bounds_agree_with_brute_force(family, of):
     inside = grid[np.concatenate([pair.values(part) for part in np.array_split(grid, 40)]) <= pair.level]
     best = scale.F(inside[:, 0]) - scale.F(inside[:, 1])
     found = sequence.set.contrast(ARMS[[1]], ARMS[[0]], of=of)
-    brute = scale.contrast(best.min(keepdims=True), best.max(keepdims=True))
-    assert found.upper[0] >= brute.upper[0] and found.lower[0] <= brute.lower[0]  # outward
-    low, high = (np.log(end) if of != "difference" else end for end in (found.lower, found.upper))
+    low, high = (np.log(end) if of != "difference" else end for end in found)
+    assert high[0] >= best.max() and low[0] <= best.min()  # outward
     step = 2 * (z[1] - z[0]) * (1.0 if of != "difference" else float(np.abs(np.gradient(scale.F(z), z)).max()))
     assert high[0] - best.max() < 0.01 * (high - low)[0] + step and best.min() - low[0] < 0.01 * (high - low)[0] + step
 
@@ -197,28 +196,6 @@ def test_saved_sequences_answer_the_same(tmp_path):
     sequence.save(tmp_path / "file")
     again, first = (s.set.contrast(ARMS[[1]], ARMS[[0]]) for s in (ls.load(tmp_path / "file"), sequence))
     np.testing.assert_array_equal([again.lower, again.upper], [first.lower, first.upper])
-
-
-def test_contrasts_of_means_without_announcement():
-    sequence = observed(ls.Poisson(), voices=None)
-    low, high = sequence.set.interval(ARMS[[1]] - ARMS[[0]])
-    ratio = sequence.set.contrast(ARMS[[1]], ARMS[[0]], of="ratio")
-    np.testing.assert_allclose([ratio.lower, ratio.upper], np.exp([low, high]), rtol=1e-7)
-    difference = sequence.set.contrast(ARMS[[1]], ARMS[[0]])
-    ends = np.exp(sequence.set.interval(ARMS[:2]))
-    assert (
-        difference.lower[0] <= ends[0][1] - ends[1][0] + 1e-9 and difference.upper[0] >= ends[1][1] - ends[0][0] - 1e-9
-    )
-    gaussian = ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(3, 2.0))
-    gaussian.update(ARMS, [0.1, 0.5, 0.3])
-    found = gaussian.set.contrast(ARMS[[1]], ARMS[[0]])
-    np.testing.assert_allclose(found.upper, gaussian.set.upper_difference(ARMS[[1]], ARMS[[0]]))
-    with pytest.raises(ls.InvalidArgumentError, match="negative"):
-        gaussian.set.contrast(ARMS[[1]], ARMS[[0]], of="ratio")
-    with pytest.raises(ls.InvalidArgumentError, match="of"):
-        gaussian.set.contrast(ARMS[[1]], ARMS[[0]], of="sum")
-    with pytest.raises(ls.ShapeError):
-        gaussian.set.contrast(ARMS, ARMS[:2])
 
 
 @pytest.mark.parametrize(

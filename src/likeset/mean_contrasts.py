@@ -1,64 +1,45 @@
-r"""Contrasts of means: E[y] at one covariate against E[y] at another.
+r"""Contrasts of means of announced pairs of arms: E[y] at one covariate against E[y] at another, by the pair's own set.
 
     of            contrast                        F                   of z and z', as  F(z) - F(z')
     difference    E[y] - E'[y]                    mean
     ratio         E[y] / E'[y]                    log mean            exp of it
     odds          p / (1 - p) by p' / (1 - p')    log odds            exp of it
 
-F is monotone in z. Where it is affine (Gaussian differences, ratios of Poisson means, odds) extrema over the set are
-exact. For announced pairs of arms (:class:`~likeset.Contrasts`) of exponential families a certified search in the two
-linear predictors answers (:mod:`likeset._solver.pairs`); otherwise the two intervals do, which is valid and wider.
+F is monotone in z, and a certified search in the two linear predictors answers (:mod:`likeset._solver.pairs`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from likeset._typing import Array
-from likeset.arguments import choice
-from likeset.errors import InvalidArgumentError
+from likeset._solver.pairs import largest_difference
+from likeset._typing import EPS, Array, Mask
+from likeset.errors import EmptySetError, InvalidArgumentError
 from likeset.families.base import Family
+from likeset.pairs import Bounds
 
-KINDS = ("difference", "ratio", "odds")
-
-
-@dataclass(frozen=True)
-class MeanContrast:
-    """Certified ends of contrasts of means, one entry per pair of rows.
-
-    lower, upper   ends, rounded outward
-    """
-
-    lower: Array
-    upper: Array
+if TYPE_CHECKING:
+    from likeset.sets import LikelihoodSet
 
 
 @dataclass(frozen=True)
 class Scale:
-    """F of one kind of contrast: monotone in z. ``slope`` is its slope where it is affine, else None."""
+    """F of one kind of contrast: monotone in z."""
 
     F: Callable[[Array], Array]
     rising: bool
-    slope: float | None
-    of: str
 
-    def contrast(self, lower: Array, upper: Array) -> MeanContrast:
-        """Ends of F(z) - F(z') as ends of the contrast."""
-        if self.of == "difference":
-            return MeanContrast(lower, upper)
-        with np.errstate(over="ignore"):
-            return MeanContrast(np.exp(lower), np.exp(upper))
+    def negated(self, z: Array) -> Array:
+        """-F."""
+        return -self.F(z)
 
 
-def scale_of(family: Family | None, of: str) -> Scale:
+def scale_of(family: Family, of: str) -> Scale:
     """F for a family and a kind of contrast; a typed error where it makes no sense."""
-    of = choice("of", of, KINDS)
-    if family is None:
-        raise InvalidArgumentError("of", of, "needs a family that has means", "ask a ConfidenceSequence's set")
 
     def mean(z: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -82,14 +63,31 @@ def scale_of(family: Family | None, of: str) -> Scale:
             )
         F = log_mean if of == "ratio" else mean
     values = F(probe)
-    slope = float(values[-1] - values[0]) / 2.0
-    affine = np.allclose(values, values[2] + slope * probe, rtol=0.0, atol=1e-12 * max(1.0, abs(slope)))
-    return Scale(F, slope > 0.0, slope if affine else None, of)
+    return Scale(F, bool(values[-1] > values[0]))
 
 
-def from_intervals(scale: Scale, one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Ends of F(z) - F(z') from intervals of z and z' alone."""
-    with np.errstate(invalid="ignore"):
-        ends = [np.sort(np.stack([scale.F(end) for end in interval]), axis=0) for interval in (one, other)]
-        low, high = ends[0][0] - ends[1][1], ends[0][1] - ends[1][0]
-    return np.where(np.isnan(low), -inf, low), np.where(np.isnan(high), inf, high)
+def of_announced_pairs(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str) -> tuple[Mask, Bounds]:
+    """Which rows are announced pairs of arms, and bounds for these."""
+    n = len(X)
+    announced, found = np.zeros(n, dtype=bool), Bounds(np.zeros(n), np.zeros(n), np.zeros(n))
+    if s._questions is None or s._questions.measured is not None:
+        return announced, found
+    lengths = [np.hypot(np.linalg.norm(i, axis=1), o) for i, o in map(s._basis.coordinates, (X, Y))]
+    for row in range(n):
+        reach = np.array([lengths[0][row], lengths[1][row]])
+        pair = s._questions.pair(s._others, s.space, X[row], Y[row], reach)
+        if pair is None:
+            continue
+        scale = scale_of(family, of)
+        high, most = largest_difference(pair, scale.F, scale.rising)
+        low, least = largest_difference(pair, scale.negated, not scale.rising)
+        if not high >= -low:
+            raise EmptySetError(s.alpha)
+        ends = np.array([-low, high, -least, most])
+        if of != "difference":
+            with np.errstate(over="ignore"):
+                ends = np.exp(ends) * np.array([1.0 - 8 * EPS, 1.0 + 8 * EPS, 1.0, 1.0])
+        announced[row] = True
+        found.lower[row], found.upper[row] = ends[:2]
+        found.gap[row] = max(ends[1] - ends[3], ends[2] - ends[0])
+    return announced, found

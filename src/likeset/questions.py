@@ -55,7 +55,7 @@ class Questions:
         return announced(self.contrasts, space, X, Y)
 
     def pair(
-        self, others: Evidence | ScaleEvidence, space: Space, x: Array, y: Array, lengths: Array
+        self, others: Evidence | ScaleEvidence | ShapeEvidence, space: Space, x: Array, y: Array, lengths: Array
     ) -> PairSet | None:
         """The set of the two linear predictors at x and y, if that pair of arms was announced."""
         contrasts = self.contrasts

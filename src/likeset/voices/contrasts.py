@@ -23,6 +23,7 @@ from likeset.curves import Curve
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families.base import Family
 from likeset.spaces.base import Space, checked_space
+from likeset.spaces.linear import Linear
 from likeset.voices.base import Membership, Voices
 from likeset.voices.directions import Directions
 from likeset.voices.patience import Patience
@@ -121,6 +122,9 @@ class Contrasts(Voices):
                 raise InvalidArgumentError(
                     f"minus[{index}]", second[index], "is the same row as in A", "a contrast must not be zero"
                 )
+        elif isinstance(space, Linear) and not first.any(axis=1).all():
+            index = int(np.argmin(first.any(axis=1)))
+            raise InvalidArgumentError(f"A[{index}]", first[index], "is the zero vector", "a contrast must not be zero")
         shares = np.zeros(1) if self.others is None else self.others.start(space).log_shares
         return Membership(self, space, shares, np.zeros((len(shares), 0), dtype=bool))
 
