@@ -56,6 +56,7 @@ class LiveObjects:
         rivals += comparison.applicable(ls.Poisson(), self.plane, 0.1).values()
         rivals += comparison.applicable(ls.Laplace(0.5), self.grid, 0.1).values()
         self.comparisons = [self._feed(c) for c in rivals]
+        self.several = self._feed(ls.AnyOf((ls.Gaussian(0.3), self.plane), (ls.Laplace(0.3), self.plane), alpha=0.1))
         self.sets = [s.set for s in (*self.sequences, *self.comparisons)]
         self.environments = [
             environments.linear(dim=2, n_arms=4), environments.contexts(dim=2, n_arms=3),
@@ -71,7 +72,8 @@ class LiveObjects:
         self.results = [
             *self.traces, self.small, self.sequences[0].set.support([[1.0, 0.0]]),
             self.sequences[0].set.evidence([[1.0, 0.0]], below=0.1),
-            self.sequences[0].set.contrast([[1.0, 0.0]], [[0.0, 1.0]]), self.policies[2].certificate,
+            self.sequences[0].set.contrast([[1.0, 0.0]], [[0.0, 1.0]]), self.several,
+            self.several.set, self.policies[2].certificate,
             self.policies[0].recommend(),
             ls.Reward(np.exp), self.log_partition, self.curvature,
             theory.bregman_information_gain(ls.Gaussian(), x, nu=1.0),
@@ -157,7 +159,7 @@ def study_rows():
 
 
 def can_change(thing):
-    kinds = (ls.Study, ls.Store, ls.ConfidenceSequence, comparison.Comparison, ls.bandits.Policy)
+    kinds = (ls.Study, ls.Store, ls.ConfidenceSequence, ls.AnyOf, comparison.Comparison, ls.bandits.Policy)
     return isinstance(thing, kinds)
 
 
@@ -167,6 +169,8 @@ def fingerprint(thing):
         return thing.fingerprint, thing.n
     if isinstance(thing, ls.Store):
         return tuple(study["rows"] for study in thing.studies())
+    if isinstance(thing, ls.AnyOf):
+        return tuple(part for member in thing._sequences for part in fingerprint(member))
     if hasattr(thing, "ask"):
         return (
             *fingerprint(thing.seq), getattr(thing, "certificate", None) is None,

@@ -9,6 +9,8 @@ from . import sklearn as sklearn
 from . import spaces as spaces
 from . import study as study
 from . import theory as theory
+from .any_of import AnyOf as AnyOf
+from .any_of import AnyOfSet as AnyOfSet
 from .bandits import UCB as UCB
 from .bandits import Certificate as Certificate
 from .bandits import Elimination as Elimination
