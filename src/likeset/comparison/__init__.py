@@ -30,6 +30,7 @@ from likeset.comparison.regret_glm import RegretGLM
 from likeset.comparison.self_normalised import SelfNormalised
 from likeset.comparison.sequential_mixing import SequentialMixing
 from likeset.comparison.sub_exponential import SubExponential
+from likeset.comparison.t_sequences import FSequence, UniversalF
 from likeset.comparison.unified_glm import UnifiedGLM
 from likeset.comparison.wald import Wald
 from likeset.comparison.wilks import Wilks
@@ -55,6 +56,8 @@ COMPARISONS: tuple[type[Comparison], ...] = (
     GrowingPenalty,
     Wald,
     Wilks,
+    FSequence,
+    UniversalF,
 )
 """Every comparison set; ``applicable``, ``likeset compare`` and the tests find them here."""
 
@@ -77,6 +80,7 @@ __all__ = [
     "ConvexMartingaleMixture",
     "DualMartingaleMixture",
     "Ellipsoid",
+    "FSequence",
     "GrowingPenalty",
     "Heuristic",
     "LaplaceApproximation",
@@ -89,6 +93,7 @@ __all__ = [
     "SubExponential",
     "SubExponentialConstants",
     "UnifiedGLM",
+    "UniversalF",
     "Wald",
     "Wilks",
     "applicable",
