@@ -29,6 +29,7 @@ from likeset.comparison.regret_glm import RegretGLM
 from likeset.comparison.self_normalised import SelfNormalised
 from likeset.comparison.sequential_mixing import SequentialMixing
 from likeset.comparison.sub_exponential import SubExponential
+from likeset.comparison.t_sequences import FSequence, UniversalF
 from likeset.comparison.unified_glm import UnifiedGLM
 from likeset.comparison.wald import Wald
 from likeset.comparison.wilks import Wilks
@@ -54,6 +55,8 @@ COMPARISONS: tuple[type[Comparison], ...] = (
     GrowingPenalty,
     Wald,
     Wilks,
+    FSequence,
+    UniversalF,
 )
 """Every comparison set; ``applicable``, ``likeset compare`` and the tests find them here."""
 
@@ -75,6 +78,7 @@ __all__ = [
     "ConvexMartingaleMixture",
     "DualMartingaleMixture",
     "Ellipsoid",
+    "FSequence",
     "GrowingPenalty",
     "Heuristic",
     "LaplaceApproximation",
@@ -87,6 +91,7 @@ __all__ = [
     "SubExponential",
     "SubExponentialConstants",
     "UnifiedGLM",
+    "UniversalF",
     "Wald",
     "Wilks",
     "applicable",
