@@ -28,6 +28,7 @@ from likeset.evidence.unknown_scale import ScaleEvidence
 from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.families.base import Family
 from likeset.hypotheses import EValue, least_evidence
+from likeset.mean_contrasts import of_announced_pairs
 from likeset.outline import outline
 from likeset.pairs import Bounds, bounds_of_function
 from likeset.peaks import Peak, maximise_upper
@@ -246,7 +247,8 @@ class LikelihoodSet:
         ``of`` is "difference", "ratio" or "odds" (mean / (1 - mean), of X relative to Y). Exact where the contrast is a
         function of x'theta - y'theta: differences of means for noise around z, ratios for counts, rates and times, odds
         ratios for proportions. Otherwise certified outer bounds, within 1e-4 of the width of the best ones
-        (:mod:`likeset.pairs`). Means are those without offset and exposure. All contrasts hold at once.
+        (:mod:`likeset.pairs`). Means are those without offset and exposure. All contrasts hold at once, but for pairs
+        announced with ``simultaneous=False``. Pairs of arms that were announced (``likeset.Contrasts``) are sharper.
 
         >>> import likeset as ls
         >>> seq = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(dim=2, bound=3.0))
@@ -262,7 +264,14 @@ class LikelihoodSet:
         if self._family is None:
             raise InvalidArgumentError("set", self, "knows no family, and so no means", "ask a ConfidenceSequence")
         first, second = self._pairs(X, Y)
-        return contrast_of_means(self, self._family, first, second, of)
+        announced, found = of_announced_pairs(self, self._family, first, second, of)
+        if not announced.all():
+            rest = contrast_of_means(self, self._family, first[~announced], second[~announced], of)
+            for mine, theirs in zip(
+                (found.lower, found.upper, found.gap), (rest.lower, rest.upper, rest.gap), strict=True
+            ):
+                mine[~announced] = theirs
+        return found
 
     def bounds_of(self, function: Any, X: Any, Y: Any) -> Bounds:
         """Bounds of any function f(x'theta, y'theta) of two predictors that is monotone in each of them, row by row.
