@@ -46,7 +46,7 @@ class CutSet:
         """Whether theta is in the set and in all half-spaces."""
         inside = self.whole.contains(theta)
         values = self.whole._basis.values(theta, self._G)
-        allowed = (values >= self._least).all(axis=1)
+        allowed = np.atleast_1d((values >= self._least).all(axis=1))
         return inside & allowed if np.ndim(inside) else bool(inside and allowed[0])
 
     def upper(self, X: Any) -> Array:
