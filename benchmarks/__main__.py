@@ -20,6 +20,7 @@ from benchmarks import (
     bulk,
     choosing,
     companion,
+    contrasts,
     families,
     growth,
     linear,
@@ -55,6 +56,8 @@ STUDIES = {
     "stops": stops.run,
     "voices": voices.run,
     "choosing": choosing.run,
+    "contrasts": contrasts.run,
+    "coefficients": contrasts.run_coefficients,
 }  # what else was tried: only when asked for
 
 

@@ -276,10 +276,9 @@ class ConfidenceSequence(AllOrNothing):
                     ledger.groups(basis.dimension), ledger.terms(), gains, voices, -log(self.alpha), self.space.bound,
                     self._gain_by_scale(),
                 )  # fmt: skip
-                questions = None
-                if self._running.directions is not None:
-                    assert isinstance(self.voices, Contrasts)
-                    questions = Questions(self.voices, self._running.directions.measured())
+                questions, directions = None, self._running.directions
+                if isinstance(self.voices, Contrasts):
+                    questions = Questions(self.voices, None if directions is None else directions.measured())
                 self._set = LikelihoodSet(
                     self.space, basis, evidence, self.alpha, self.family.convex, len(ledger), questions, self.family
                 )  # fmt: skip
