@@ -20,6 +20,7 @@ from benchmarks import (
     bulk,
     choosing,
     companion,
+    deciding,
     families,
     growth,
     linear,
@@ -55,6 +56,7 @@ STUDIES = {
     "stops": stops.run,
     "voices": voices.run,
     "choosing": choosing.run,
+    "deciding": deciding.run,
 }  # what else was tried: only when asked for
 
 

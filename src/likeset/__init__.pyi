@@ -9,6 +9,8 @@ from . import spaces as spaces
 from . import study as study
 from . import theory as theory
 from .bandits import UCB as UCB
+from .bandits import Above as Above
+from .bandits import Below as Below
 from .bandits import Certificate as Certificate
 from .bandits import Elimination as Elimination
 from .bandits import Guarded as Guarded

@@ -13,6 +13,7 @@ from likeset.arguments import flag, real_number
 from likeset.bandits.believing import Beliefs, hopes
 from likeset.bandits.failures import Failures
 from likeset.bandits.policy import Policy
+from likeset.bandits.safety import Mask, Safety
 from likeset.bandits.ties import highest
 from likeset.bandits.under_way import Choice, UnderWay
 from likeset.errors import InvalidArgumentError
@@ -49,6 +50,11 @@ class Guarded(Policy):
                :class:`~likeset.Belief` has
     success    what is thought of runs that fail: ``None`` for a model made at the first ``tell(arm, failed=True)``,
                or a ``ConfidenceSequence(Bernoulli(), ...)`` of your own
+    safe       constraints by name, {"impurity": ls.Below(0.1, ls.Gaussian(0.02))}: outcomes of their own, told as
+               ``tell(arm, y, impurity=0.03)``. Only arms whose constraints are certified are asked for: the probability
+               of ever asking for an unsafe one is at most ``policy.safety.alpha``
+    seed       points that are known to be safe, to start from
+    until      when to stop, as for :class:`~likeset.UCB`
     rng        breaks ties at random (generator or seed); ``None``: the lowest index wins
 
     An arm counts as ruled out when its upper bound, computed before it is played, is below the highest lower bound
@@ -77,20 +83,27 @@ class Guarded(Policy):
         insurance: float = DEFAULT_INSURANCE,
         belief: Any = None,
         success: Any = None,
+        safe: Any = None,
+        seed: Any = None,
+        until: Any = None,
         rng: Any = None,
     ) -> None:
         self.insurance = real_number("insurance", insurance)
         if not 0.0 <= self.insurance <= 1.0:
             raise InvalidArgumentError("insurance", insurance, "is no share of the rounds", "pass a number in [0, 1]")
-        self._given = belief, success
-        super().__init__(seq, arms, reward=reward, rng=rng)
+        self._given = belief, success, safe, seed
+        super().__init__(seq, arms, reward=reward, until=until, rng=rng)
         self.exploration = sqrt(2.0 * log(1.0 / self.seq.alpha))
         """Standard deviations above the mean that a choice by belief goes by."""
         self._out = UnderWay(seq)
 
     def _refuse(self, arms: Any) -> None:
-        belief, success = self._given
+        belief, success, safe, seed = self._given
         self._beliefs, self._failures = Beliefs(self.seq, belief), Failures(self.seq, success)
+        self.safety = Safety(self.seq, safe, seed)
+        """The constraints' sequences, and what they certify."""
+        if self.safety.constraints:
+            self.safety.expect(self.arms.fixed)
 
     # -- what is out ----------------------------------------------------------------------------------------------
 
@@ -111,21 +124,26 @@ class Guarded(Policy):
         """The sequence of successes and failures, with sets of its own; None as long as nothing has failed."""
         return self._failures.sequence
 
-    def tell(self, arm: Any, y: Any = None, failed: bool = False) -> None:
+    def tell(self, arm: Any, y: Any = None, failed: bool = False, **outcomes: Any) -> None:
         """What was observed at an arm (an index): y, or that the run failed and there is no y.
 
         A failure goes to the model of success, and not into the sets of the outcome, which stay valid as long as
         whether a run fails does not depend on the y it would have had. Failures that do (the best yields clog the
-        tube) are not ignorable: what is certified is then the mean of y *where runs work*.
+        tube) are not ignorable: what is certified is then the mean of y *where runs work*. ``outcomes`` are those of
+        the constraints, by name; after a failure they may be left out.
         """
         x = self.arms.covariate(arm)
+        if outcomes or not flag("failed", failed):
+            self.safety.checked_outcomes(outcomes)
         if flag("failed", failed):
             if y is not None:
                 raise InvalidArgumentError("y", y, "stands beside failed=True", "leave it out: a failed run has no y")
             self._failures.failed(x)
+            self.safety.tell(x, outcomes)
             self._out.drop(x)
             return
         super().tell(arm, y)
+        self.safety.tell(x, outcomes)
         self._beliefs.told(x, y)
         if isinstance(self.seq, ConfidenceSequence):
             self._out.look()
@@ -157,6 +175,10 @@ class Guarded(Policy):
         total = sum(count * (upper.max() - lower[number_of[x]]) for x, count in plays if x in number_of)
         return float(np.nextafter(total, np.inf)) if total else 0.0
 
+    def safe_arms(self, arms: Any = None) -> NDArray[np.intp]:
+        """The arms that are certified to be safe, the seed included; all of them without constraints."""
+        return np.flatnonzero(self.safety.certified(self.arms.rows(arms)))
+
     # -- choices --------------------------------------------------------------------------------------------------
 
     def _choose(self, rows: Array, n: int) -> list[int]:
@@ -166,11 +188,14 @@ class Guarded(Policy):
             belief = belief.supposing(self._out.covariates())
         chosen: list[int] = []
         taken: list[Choice] = []
-        free = np.ones(len(rows), dtype=bool)
+        allowed = self.safety.certified(rows)
+        if not allowed.any():
+            raise self.safety.nothing(rows)
+        free = allowed.copy()
         while len(chosen) < n and free.any():
             due = self._out.is_due(self.insurance, taken)
             top = self._optimistic(current, rows, free, taken) if due else None
-            arm = self._believed_best(current, rows, belief, free) if top is None else top
+            arm = self._believed_best(current, rows, belief, free, allowed) if top is None else top
             if arm is None:
                 break
             free[arm] = False
@@ -185,7 +210,7 @@ class Guarded(Policy):
         )
         return chosen
 
-    def _optimistic(self, current: Any, rows: Array, free: NDArray[np.bool_], taken: list[Choice]) -> int | None:
+    def _optimistic(self, current: Any, rows: Array, free: Mask, taken: list[Choice]) -> int | None:
         """The arm of a due round; None where what is left to gain is small enough to go by belief."""
         lazy = not getattr(current, "closed_form", False)
         ceilings = self._running.ceilings(current, rows, lazy)
@@ -197,9 +222,18 @@ class Guarded(Policy):
             return None
         return top
 
-    def _believed_best(self, current: Any, rows: Array, belief: Any, free: NDArray[np.bool_]) -> int | None:
-        """The arm with the highest score under the beliefs of those that are free and not ruled out."""
+    def _believed_best(self, current: Any, rows: Array, belief: Any, free: Mask, allowed: Mask) -> int | None:
+        """The arm with the highest score under the beliefs of those that are free and not ruled out.
+
+        Where an arm that is not certified to be safe promises more than any that is, and looking at a safe arm tells
+        whether it is, that one is played instead: expansion where it pays.
+        """
         scores = self._belief_scores(belief, rows)
+        if not allowed.all():
+            step = self.safety.step_towards(rows, scores, free, allowed, self.exploration)
+            if step is not None:
+                self._running.intervals(current, rows, [step])
+                return step
         left = free.copy()
         slots = self._running.slots(rows)
         while left.any():

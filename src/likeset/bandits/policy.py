@@ -12,10 +12,13 @@ from likeset._typing import Array
 from likeset.arguments import flag, generator
 from likeset.bandits.arms import Arms, how_many
 from likeset.bandits.continuous import Box, most_optimistic, safest
+from likeset.bandits.differences import difference_uppers
 from likeset.bandits.protocols import checked_sequence, refuse_outcome
 from likeset.bandits.rewards import as_reward, reach_of
 from likeset.bandits.running import RunningBounds
 from likeset.bandits.ties import highest
+from likeset.bandits.until import Certificate, Until, checked_until, level_sets
+from likeset.errors import EmptySetError, InvalidArgumentError
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +72,14 @@ class Policy(ABC):
         reward: Any = "increasing",
         bounds: Any = None,
         running_intersection: bool = True,
+        until: Any = None,
         rng: Any = None,
     ) -> None:
         self.seq = checked_sequence(seq)
+        self.until = checked_until(until)
+        """What is to be certain before the policy stops; None if it does not end by itself."""
+        self._certificate: Certificate | None = None
+        self._checked_for: Any = None
         self.running_intersection = flag("running_intersection", running_intersection)
         self._rng = None if rng is None else generator(rng)
         self.arms: Arms | Box = Arms(seq.space, arms) if bounds is None else Box(seq.space, bounds)
@@ -79,6 +87,8 @@ class Policy(ABC):
         self.reward = as_reward(reward, getattr(seq, "family", None), reach)
         self._running = RunningBounds(seq.space, seq.alpha, self.reward)
         self._refuse(arms)
+        if self.until is not None:
+            self._refuse_until(self.until)
         if getattr(seq, "n_observations", None) == 0 and callable(getattr(seq, "expect", None)):
             seq.expect(self.arms.fixed, self.purpose)  # competing sets have no voices to choose, and no such method
 
@@ -100,8 +110,24 @@ class Policy(ABC):
 
     @property
     def stopped(self) -> bool:
-        """Whether there is nothing left to ask; False for policies that do not end by themselves."""
-        return False
+        """Whether what ``until`` asks for is certain; False for policies that do not end by themselves."""
+        return self.certificate is not None
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The claim that ends it, as soon as the sequence as it is now backs it; it stays as it was made.
+
+        A policy over a sequence that was saved, loaded or fed by others has it at once, if that one backs it.
+        """
+        if self._certificate is None and self.until is not None:
+            current = self.seq.set
+            if current is not self._checked_for:
+                try:
+                    self._certificate = self._certified(current, self.until)
+                except EmptySetError:
+                    return None  # ask raises the alarm
+                self._checked_for = current
+        return self._certificate
 
     @property
     def solves(self) -> int:
@@ -152,6 +178,54 @@ class Policy(ABC):
 
     def _refuse(self, arms: Any) -> None:  # noqa: B027
         """Raise a typed error for arms that this policy cannot use; called before anything has changed."""
+
+    def _refuse_until(self, until: Until) -> None:
+        """Raise a typed error for an end that cannot be certified here."""
+        if self.arms.fixed is None:
+            raise InvalidArgumentError(
+                "until", until.settings, "needs arms that stay the same", "give arms= to the policy, or leave until out"
+            )
+
+    def _certified(self, current: Any, until: Until) -> Certificate | None:
+        """The certificate for ``until``, if the set backs it."""
+        rows = self.arms.rows(None)
+        low, high = self._score_bounds(rows)
+        lowers, uppers = self.reward.band(low, high)
+        best = highest(low, None)
+        count, proved = self._counted(current), self._provable
+        if until.kind == "above":
+            parts = level_sets(lowers, uppers, until)
+            if parts is None:
+                return None
+            return Certificate(
+                None, None, self.seq.alpha, until.within, float(lowers.min()), float(uppers.max()), np.inf, count,
+                proved,
+                claim="above", threshold=until.amount, above=parts[0], below=parts[1], near=parts[2],
+            )  # fmt: skip
+        rivals = np.delete(np.arange(len(rows)), best)
+        ahead = high[rivals] - low[best]
+        direct = difference_uppers(current, self.reward.sign, rows[rivals], rows[best]) if len(rivals) else None
+        ahead = ahead if direct is None else np.minimum(ahead, direct)
+        gains = self.reward.of_scores(high[rivals]) - lowers[best]
+        if self.reward.counts_scores and until.kind == "best":
+            gains = np.minimum(gains, ahead)
+        alone = bool((ahead < 0).all())
+        if until.kind == "gain":
+            gains = np.append(gains, uppers[best] - lowers[best])
+        if not (alone and until.kind == "best") and not (until.amount > 0 and (gains <= until.amount).all()):
+            return None
+        epsilon = 0.0 if alone and until.kind == "best" else until.amount
+        lead = float(-ahead.max()) if len(ahead) else np.inf
+        lower, upper = float(lowers[best]), float(uppers[best])
+        x = rows[best].copy()
+        return Certificate(best, x, self.seq.alpha, epsilon, lower, upper, lead, count, proved, claim=until.kind)
+
+    def _counted(self, current: Any) -> int:
+        return int(getattr(current, "n_observations", getattr(self.seq, "n_observations", getattr(self, "_told", 0))))
+
+    @property
+    def _provable(self) -> bool:
+        return bool(getattr(self.seq, "provable", True))
 
     def _offered(self, arms: Any) -> Array:
         """Checked rows to choose from."""
