@@ -97,7 +97,7 @@ class LiveObjects:
         return [
             *self.families, *self.spaces, *self.predictors, *self.weightings, *self.windows, *self.sequences,
             *self.comparisons, *self.sets, *self.environments, *self.policies, *self.results, *self.studies,
-            *self.stores, *self.unknown,
+            *self.stores, *self.unknown, ls.plots.LIGHT,
         ]  # fmt: skip
 
     def handed_out(self, thing):

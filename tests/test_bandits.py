@@ -974,6 +974,12 @@ def test_policies_without_a_table_say_so():
 @pytest.mark.parametrize("policy_class", POLICIES)
 @pytest.mark.parametrize("y", [np.nan, "many", [], None, [[1.0], [2.0, 3.0]]], ids=repr)
 def test_outcomes_that_are_no_numbers_reach_no_sequence(policy_class, y):
+    if policy_class is ls.Guarded:  # asks for beliefs, which a comparison set has not
+        seq = ls.ConfidenceSequence(ls.Gaussian(0.3), ls.Linear(2, 1.0))
+        with pytest.raises(ls.InvalidArgumentError) as caught:
+            ls.Guarded(seq, np.eye(2)).tell(0, y)
+        assert caught.value.argument == "y" and seq.n_observations == 0
+        return
     ridge = Ridge(ls.Linear(2, 1.0), 0.3)
     policy, before = policy_class(ridge, np.eye(2)), ridge.b.copy()
     with pytest.raises(ls.InvalidArgumentError) as caught:

@@ -153,8 +153,8 @@ class Heavy:
 class OneSided(ls.ConfidenceSequence):
     """Weights the numerator only, as one public implementation does."""
 
-    def _record(self, undo, x, y):
-        super()._record(undo, x, y)
+    def _record(self, undo, x, y, given):
+        super()._record(undo, x, y, given)
         ledger = self._running.ledger
         weight, index = ledger.weights.rows[-1], int(ledger.covariate.rows[-1])
         phi = ls.Embedded(x, ledger.merged.coordinates[index], index)

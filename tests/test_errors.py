@@ -25,6 +25,12 @@ def all_errors():
 
 def instance(cls):
     """An error of this class, by the signature of its constructor."""
+    if cls is errors.RestatedRowError:
+        return cls("user", 4, "u7", {"y": 1}, {"y": 2})
+    if issubclass(cls, errors.RowError):
+        return cls("age", 7, np.arange(3.0), "is wrong", "pass something else")
+    if issubclass(cls, errors.StudyMismatchError):
+        return cls("a study", "a path", {"alpha": (0.05, 0.1)})
     if issubclass(cls, errors.InvalidArgumentError):
         return cls("x[3]", np.arange(3.0), "is wrong", "pass something else")
     if issubclass(cls, errors.EmptySetError):

@@ -13,12 +13,15 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import numba
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import likeset
 from likeset import compiling
 from likeset.cli import app, main
+from likeset.numba_pipeline import KernelCompiler, Part
 
 PACKAGE = Path(likeset.__file__).parent
 NOWHERE = "/dev/null/no-folder-can-be-made-here"
@@ -222,6 +225,30 @@ def calls_from_python(source: Path, hidden: set[str]) -> list[str]:
 
     look(ast.parse(source.read_text()), False)
     return found
+
+
+def test_a_part_of_a_kernel_is_compiled_once_as_a_part_of_it():
+    """Neither optimised nor turned into machine code by itself; what it computes is the kernel's."""
+    options = {"fastmath": compiling.REORDER}
+
+    @compiling.inner(**options)
+    def square(x):
+        return x * x if x > 0.0 else 1.0 / x
+
+    @numba.njit(pipeline_class=KernelCompiler)
+    def sum_of_squares(x):
+        total = 0.0
+        for i in range(x.size):
+            total += square(x[i])
+        return total
+
+    if not hasattr(square, "overloads"):
+        pytest.skip("nothing is compiled: NUMBA_DISABLE_JIT")
+    assert sum_of_squares(np.array([1.0, 2.0, -4.0])) == 4.75
+    (part,) = (compiled.library for compiled in square.overloads.values())
+    assert isinstance(part, Part)
+    assert part._finalized
+    assert not part.get_pointer_to_function(square.overloads[square.signatures[0]].fndesc.llvm_func_name)
 
 
 def decorators(node: ast.FunctionDef) -> set[str]:

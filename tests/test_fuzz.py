@@ -49,6 +49,7 @@ PLUMBING = {
 PLUMBING |= {"gram", "diagonal", "places", "norms", "correlation", "values_at"}
 PLUMBING |= {"reference", "statistics_from", "check_outcome", "check_reach", "breakpoints"}
 PLUMBING |= {"constant"}
+PLUMBING |= {"with_entry", "entry_power", "time_after", "absorbed", "with_trials", "directions"}
 # Snapshots and forecasts are made by the engine from its own objects; what they answer is tested, not their making.
 MADE_BY_THE_ENGINE = {ls.LikelihoodSet, ls.Belief, comparison.Ellipsoid, predictors.MixtureForecast, predictors.Blend}
 # Checks, pictures and studies: valid calls take a second or more, so they are drawn less often, never in default sizes.
@@ -66,6 +67,8 @@ def public_names():
     """(label, object) of everything callable that ``likeset`` and the modules it shows offer."""
     found = {}
     for name in dir(ls):
+        if name == "sklearn":
+            continue  # estimators raise what scikit-learn's own checks ask for: tests/test_sklearn.py
         thing = getattr(ls, name)
         if isinstance(thing, types.ModuleType):
             names = getattr(thing, "__all__", None) or [n for n in dir(thing) if not n.startswith("_")]

@@ -5,17 +5,32 @@ from __future__ import annotations
 import math
 from decimal import Decimal, localcontext
 
+import numba
 import numpy as np
 import pytest
 
+from likeset import curves
 from likeset._solver.evaluate import evaluate_terms
 from likeset._solver.newton import ball_step, minimise_over_ball, newton_ball, tangent_minimum
 from likeset._solver.problem import CallableTerms, CurveTerms
-from likeset.curves import Curve, centred_curve, curve_first, curve_remainder, curve_second, curve_value, term_all
+from likeset.curves import Curve
 from likeset.elementwise import exp_parts, log_parts
 from reference import cvxpy_minimum, evaluate, instance
 
 CURVES = list(Curve)
+
+
+# The compiled curves are parts of kernels, without an interface to Python: kernels for this test.
+@numba.njit
+def scalars(curve, z, u, a, s):
+    """D(z, u); A, A', A'' at z; value, size, slope and bend of a A(z) - s z."""
+    each = curves.curve_value(curve, z), curves.curve_first(curve, z), curves.curve_second(curve, z)
+    return curves.curve_remainder(curve, z, u), each, curves.term_all(curve, a, s, z)
+
+
+@numba.njit
+def around(curve, a, z, base, u, D, slope, weight):
+    curves.centred_curve(curve, a, z, base, u, 1.0, D, slope, weight)
 
 
 def exact_curve(curve: Curve, z: Decimal) -> tuple[Decimal, Decimal, Decimal]:
@@ -38,21 +53,20 @@ def wide_arguments(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("curve", CURVES)
 def test_curves_against_sixty_digits(curve: Curve) -> None:
     z, u = wide_arguments(300, 1)
-    base = np.array([curve_first(int(curve), -abs(v) if curve == Curve.SOFTPLUS else v) for v in z])
+    base = curves.curve_base(curve, z)
     D, slope, weight = np.empty_like(z), np.empty_like(z), np.empty_like(z)
-    centred_curve(int(curve), np.ones_like(z), z, base, u, 1.0, D, slope, weight)
+    around(int(curve), np.ones_like(z), z, base, u, D, slope, weight)
     with localcontext() as context:
         context.prec = 60
         for i, (point, step) in enumerate(zip(z, u, strict=True)):
             here = exact_curve(curve, Decimal(float(point)))
             there = exact_curve(curve, Decimal(float(point)) + Decimal(float(step)))
             remainder = float(there[0] - here[0] - here[1] * Decimal(float(step)))
-            assert math.isclose(curve_remainder(int(curve), point, step), remainder, rel_tol=1e-13)
+            scalar, plain, (value, _, first, second) = scalars(int(curve), point, step, 1.0, 0.0)
+            assert math.isclose(scalar, remainder, rel_tol=1e-13)
             assert math.isclose(D[i], remainder, rel_tol=2e-14)
             assert math.isclose(slope[i], float(there[1] - here[1]), rel_tol=2e-14)
             assert math.isclose(weight[i], float(there[2]), rel_tol=2e-14)
-            plain = (curve_value(int(curve), point), curve_first(int(curve), point), curve_second(int(curve), point))
-            value, _, first, second = term_all(int(curve), 1.0, 0.0, point)
             for got, together, expected in zip(plain, (value, first, second), here, strict=True):
                 assert math.isclose(got, float(expected), rel_tol=1e-14)
                 assert math.isclose(together, float(expected), rel_tol=1e-14)
@@ -76,7 +90,7 @@ def test_evaluate_terms_matches_scalars() -> None:
     for curve in CURVES:
         value, first, second = evaluate_terms(CurveTerms(curve, a, s), z)
         for k in range(50):
-            height, _, slope, bend = term_all(int(curve), a[k], s[k], z[k])
+            height, _, slope, bend = scalars(int(curve), z[k], 0.0, a[k], s[k])[2]
             assert value[k] == pytest.approx(height, rel=1e-14)
             assert first[k] == pytest.approx(slope, rel=1e-13, abs=1e-15)
             assert second[k] == pytest.approx(bend, rel=1e-14)

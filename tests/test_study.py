@@ -3,8 +3,10 @@
 import copy
 import math
 import pickle
+import re
 import warnings
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -207,7 +209,7 @@ def test_the_table_is_what_the_engine_says():
     low, high = sequence.set.interval(np.eye(3))
     table = study.table().set_index("level")
     np.testing.assert_array_equal(table["z_lower"], low)
-    np.testing.assert_array_equal(table["upper"], 1 / (1 + np.exp(-high)))
+    np.testing.assert_allclose(table["upper"], 1 / (1 + np.exp(-high)), rtol=1e-14)
     between = sequence.set.interval([[-1.0, 0.0, 1.0]])
     np.testing.assert_allclose([table.odds_lower["C"], table.odds_upper["C"]], np.exp(np.ravel(between)))
     counts = frame.groupby("variant")["converted"]
@@ -384,3 +386,77 @@ def test_interim_looks_at_lifetimes_never_count_time_twice():
     np.testing.assert_allclose(np.diff(first.log_ratio(thetas)), np.diff(second.log_ratio(thetas)))
     with pytest.raises(ls.RowError, match=r"exit, row 1 = 0\.7 is not after its entry"):
         looks.tell([{"arm": "a", "entry": 0.8, "exit": 0.7, "dead": 1}])
+
+
+# -- pictures and pages ------------------------------------------------------------------------------------------------
+
+
+def test_earlier_looks_are_what_was_seen_then():
+    study, frame = signup(key=None), visits(60)
+    seen = {}
+    for start in range(0, 60, 10):
+        study.tell(frame[start : start + 10])
+        seen[start + 10] = study.rows()
+    found = dict(study._looks(300))
+    assert all(found[n] == seen[n] for n in seen) and len(found) == 60
+
+
+def test_plots_show_what_the_table_says():
+    study = signup()
+    study.tell(visits(120))
+    rows = study.rows()
+    over_time = study.plot()
+    assert [t.get_text() for t in over_time.get_legend().get_texts()] == ["B - A", "C - A"]
+    assert over_time.get_ylabel() == "difference in converted"
+    plt.close("all")
+    now = study.plot(over_time=False)
+    assert [t.get_text() for t in now.get_yticklabels()] == ["B - A", "C - A"]
+    ends = np.concatenate(
+        [line.get_xdata() for line in now.lines] + [c.get_segments()[0][:, 0] for c in now.collections]
+    )
+    assert {rows[1]["difference_lower"], rows[1]["difference_upper"]} <= set(ends)
+    plt.close("all")
+    with pytest.raises(ls.InvalidArgumentError, match="nothing to draw"):
+        signup().plot()
+
+
+def test_a_report_is_one_file_with_everything_in_it(tmp_path):
+    study = signup(units="per visit")
+    study.tell(visits(60))
+    study.report(tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text()
+    assert text.count("<svg") == 2 and study.fingerprint in text and "variant" in text
+    assert not re.search(r"(src|href)=\"(?!#)", text.replace("http://www.w3.org", ""))
+    assert "<script" not in text
+    hostile = ls.Study("<b>x</b>", factors={"<i>": ["<u>"]}, outcome={"<s>": "poisson"}, store=None)
+    hostile.tell([{"<i>": "<u>", "<s>": 1}])
+    hostile.report(tmp_path / "h.html")
+    assert not re.search("<(b|i|u|s)>", (tmp_path / "h.html").read_text() + hostile._repr_html_())
+    with pytest.raises(ls.InvalidArgumentError, match="cannot be written"):
+        study.report(tmp_path / "no" / "r.html")
+
+
+def test_an_alarm_comes_first_everywhere(tmp_path):
+    study = ls.Study("x", factors={"arm": ["a"]}, outcome={"y": ls.Gaussian(0.1)}, bound=1.0, store=None)
+    study.tell({"arm": ["a"] * 30, "y": [50.0 - i % 2 for i in range(30)]})
+    assert study.summary().splitlines()[1].startswith("ALARM")
+    study.report(tmp_path / "r.html")
+    for text in (study._repr_html_(), (tmp_path / "r.html").read_text()):
+        assert text.index("ALARM") < text.index("<table")
+
+
+def test_survival_curves_have_bands_of_the_law():
+    study = ls.Study("l", factors={"arm": ["a", "b"]}, outcome={"t": ls.Weibull(2.0)}, event="seen", store=None)
+    rng = np.random.default_rng(5)
+    times = np.sqrt(rng.exponential(size=100))
+    study.tell({"arm": ["a", "b"] * 50, "t": np.minimum(times, 1.2), "seen": times < 1.2})
+    curves = study.survival([{"arm": "a"}, {"arm": "b"}], [0.5, 1.0])
+    low, high = study.set.interval([[1.0, 0.0]])
+    first = curves[(curves.row == 1) & (curves.time == 0.5)].iloc[0]
+    np.testing.assert_allclose([first.lower, first.upper], np.exp(-0.25 * np.exp([high[0], low[0]])))
+    assert (curves.lower < curves.estimate).all() and (curves.estimate < curves.upper).all()
+    assert (curves.lower < np.exp(-(curves.time**2))).all() and (curves.upper > np.exp(-(curves.time**2))).all()
+    assert study.plot_survival([{"arm": "a"}], [0.5, 1.0]).get_ylim() == (0.0, 1.0)
+    plt.close("all")
+    with pytest.raises(ls.InvalidArgumentError, match="no lifetimes"):
+        signup().survival([{"variant": "A"}], [1.0])

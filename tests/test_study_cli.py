@@ -79,6 +79,8 @@ def test_a_study_from_begin_to_end(run, tmp_path):
     code, out, _ = run("study", "show", "signup")
     assert code == 0 and "better" in out
     assert json.loads(run("study", "list", "--json")[1])[0]["rows"] == 320
+    assert run("study", "plot", "signup", "a.png")[0] == 0 and (tmp_path / "a.png").stat().st_size > 1000
+    assert run("study", "report", "signup", "a.html")[0] == 0 and "<svg" in (tmp_path / "a.html").read_text()
     assert run("study", "export", "signup", "out")[0] == 0
     assert run("study", "import", "out", "--store", "other.db")[0] == 0
     shown = [json.loads(run("study", "show", "signup", "--json", "--store", s)[1]) for s in ("likeset.db", "other.db")]

@@ -13,6 +13,6 @@ import lazy_loader
 __version__ = "0.1.0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-_MODULES = ("bandits", "checks", "errors", "families", "plots", "predictors", "spaces", "study")
+_MODULES = ("bandits", "checks", "errors", "families", "plots", "predictors", "sklearn", "spaces", "study")
 # Modules are there for those who look into them, without being part of `from likeset import *`.
 __all__ = [name for name in __all__ if name not in _MODULES]

@@ -5,6 +5,7 @@ from . import errors as errors
 from . import families as families
 from . import plots as plots
 from . import predictors as predictors
+from . import sklearn as sklearn
 from . import spaces as spaces
 from . import study as study
 from . import theory as theory

@@ -22,6 +22,8 @@ from typing import Any, TypeVar
 import numba
 from numba.core import event
 
+from likeset.numba_pipeline import KernelCompiler, PartCompiler
+
 QUIET = "LIKESET_QUIET"
 PATIENCE = 1.0  # seconds of compiling before it is announced
 _AGAIN = "no folder for them can be written, so every process compiles again; NUMBA_CACHE_DIR may name one that can"
@@ -68,15 +70,21 @@ def kernel(**options: Any) -> Callable[[Function], Function]:
     functions called from one place only, loops instead of array expressions (numba compiles a function for each
     operation, those that only word its error messages included), and no ``np.dot`` where Python can do it.
     """
-    return njit(cache=True, error_model="numpy", no_cfunc_wrapper=True, **options)
+    return njit(cache=True, error_model="numpy", no_cfunc_wrapper=True, pipeline_class=KernelCompiler, **options)
 
 
 def inner(**options: Any) -> Callable[[Function], Function]:
-    """The same for a function that only kernels call: without an interface to Python it compiles faster.
+    """The same for a function that only kernels call: optimised, turned into machine code and kept as a part of them.
 
     Called from Python nevertheless, it would crash: ``tests/test_first_use.py`` looks for such calls.
     """
-    return kernel(no_cpython_wrapper=True, **options)
+    return njit(
+        error_model="numpy",
+        no_cfunc_wrapper=True,
+        no_cpython_wrapper=True,
+        pipeline_class=PartCompiler,
+        **options,
+    )
 
 
 def merged(**options: Any) -> Callable[[Function], Function]:

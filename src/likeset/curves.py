@@ -25,7 +25,7 @@ from enum import IntEnum
 import numpy as np
 
 from likeset._typing import Array
-from likeset.compiling import njit
+from likeset.compiling import inner
 from likeset.elementwise import exp_parts, log_parts
 from likeset.special import sigmoid as sigmoids
 
@@ -44,7 +44,7 @@ SOFTPLUS = int(Curve.SOFTPLUS)
 LARGE = 600.0  # exponents beyond which log(1 + b e^u) is a straight line
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def sigmoid(z: float) -> float:
     """sigma(z) = 1 / (1 + e^-z), accurate in both tails."""
     if z >= 0.0:
@@ -53,7 +53,7 @@ def sigmoid(z: float) -> float:
     return e / (1.0 + e)
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def curve_value(curve: int, z: float) -> float:
     """A(z)."""
     if curve == QUADRATIC:
@@ -63,7 +63,7 @@ def curve_value(curve: int, z: float) -> float:
     return max(z, 0.0) + math.log1p(math.exp(-abs(z)))
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def curve_first(curve: int, z: float) -> float:
     """A'(z)."""
     if curve == QUADRATIC:
@@ -73,7 +73,7 @@ def curve_first(curve: int, z: float) -> float:
     return sigmoid(z)
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def curve_second(curve: int, z: float) -> float:
     """A''(z)."""
     if curve == QUADRATIC:
@@ -84,7 +84,7 @@ def curve_second(curve: int, z: float) -> float:
     return e / ((1.0 + e) * (1.0 + e))
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def curve_slopes(curve: int, z: float) -> tuple[float, float]:
     """(A'(z), A''(z)) for the price of one exponential."""
     if curve == QUADRATIC:
@@ -98,7 +98,7 @@ def curve_slopes(curve: int, z: float) -> tuple[float, float]:
     return large if z >= 0.0 else small, small * large
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def exp_remainder(u: float) -> float:
     """e^u - 1 - u without cancellation: Taylor series for |u| < 1/2, u^2 (1/2! + u/3! + u^2/4! + ...)."""
     if abs(u) >= 0.5:
@@ -109,7 +109,7 @@ def exp_remainder(u: float) -> float:
     return 0.5 * u * u * (1.0 + total)
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def log_remainder(y: float) -> float:
     """log(1 + y) - y for |y| < 1/2, without cancellation.
 
@@ -123,7 +123,7 @@ def log_remainder(y: float) -> float:
     return 2.0 * w * total - y * w
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def curve_remainder(curve: int, z: float, u: float) -> float:
     """D(z, u) = A(z + u) - A(z) - A'(z) u to nearly full relative precision.
 
@@ -149,7 +149,7 @@ def curve_remainder(curve: int, z: float, u: float) -> float:
     return curve_value(SOFTPLUS, z + u) - curve_value(SOFTPLUS, z) - s * u
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def term_all(curve: int, a: float, s: float, z: float) -> tuple[float, float, float, float]:
     """phi(z) = a A(z) - s z: value, size of its parts, first and second derivative."""
     first, second = curve_slopes(curve, z)
@@ -160,7 +160,7 @@ def term_all(curve: int, a: float, s: float, z: float) -> tuple[float, float, fl
     return height - s * z, height + abs(s * z), a * first - s, a * second
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def term_all_from(curve: int, a: float, s: float, origin: float, z: float) -> tuple[float, float, float, float]:
     """The same for phi(z) = a [A(z) - A(o) - A'(o) (z - o)] - s (z - o), QUADRATIC or EXPONENTIAL."""
     step = z - origin
@@ -170,7 +170,7 @@ def term_all_from(curve: int, a: float, s: float, origin: float, z: float) -> tu
     return height - s * step, height + abs(s * step), a * (math.exp(origin) * math.expm1(step)) - s, a * math.exp(z)
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@inner(fastmath={"contract"})
 def centred_curve(
     curve: int, a: Array, z: Array, base: Array, u: Array, t: float, D: Array, slope: Array, weight: Array
 ) -> None:
@@ -207,7 +207,7 @@ def centred_curve(
             weight[k] = scale * growth / (1.0 + y)
 
 
-@njit(cache=True, error_model="numpy")
+@inner()
 def centred_extreme(curve: int, a: float, z: float, u: float) -> tuple[float, float, float]:
     """The same for one term whose base has underflowed, where base * e^u would be 0 * inf."""
     slope = curve_first(curve, z + u) - curve_first(curve, z)

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from likeset.compiling import njit
+from likeset.compiling import kernel
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2, its first half exact times 2^10
@@ -27,7 +27,7 @@ FAR = 600.0  # exponents beyond which log(1 + b e^r) is a straight line in r
 F2, F3, F4, F5, F6, F7, F8, F9, F10, F11, F12, F13 = (1.0 / math.factorial(k) for k in range(2, 14))
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
+@kernel(fastmath={"contract"}, forceinline=True)
 def exp_parts(u: float) -> tuple[float, float]:
     """(e^u, e^u - 1 - u); e^u is inf above 710 and 3e-308 below -708.
 
@@ -45,7 +45,7 @@ def exp_parts(u: float) -> tuple[float, float]:
     return s + s * (r + p), s * p + (((s - 1.0) * (1.0 + r) - n * LN2_HIGH) - n * LN2_LOW) + (c - u)
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
+@kernel(fastmath={"contract"}, forceinline=True)
 def log_parts(y: float) -> tuple[float, float]:
     """(log(1 + y), log(1 + y) - y) for -1 < y < 1e300; the second only for |y| < 1/4 (without cancellation).
 
@@ -64,7 +64,7 @@ def log_parts(y: float) -> tuple[float, float]:
     return exponent * LN2_HIGH + (2.0 * w + 2.0 * w * tail + exponent * LN2_LOW), w * (2.0 * tail - excess)
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
+@kernel(fastmath={"contract"}, forceinline=True)
 def softplus_sides(v: float) -> tuple[float, float, float, float]:
     """(A(v), A(-v), s(v), s(-v)) of A(v) = log(1 + e^v), s = A' = 1/(1 + e^-v): none by subtraction from one."""
     e, _ = exp_parts(-abs(v))
@@ -74,7 +74,7 @@ def softplus_sides(v: float) -> tuple[float, float, float, float]:
     return high if up else low, low if up else high, large if up else small, small if up else large
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
+@kernel(fastmath={"contract"}, forceinline=True)
 def softplus_remainder(v: float, r: float) -> tuple[float, float, float]:
     """(D, s(v + r) - s(v), s'(v + r)) with D = A(v + r) - A(v) - A'(v) r for A(v) = log(1 + e^v), without cancellation.
 

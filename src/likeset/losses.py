@@ -28,7 +28,7 @@ from numba.extending import intrinsic
 from numba.np.unsafe import ndarray as unsafe
 
 from likeset._typing import Array, IntArray
-from likeset.compiling import njit
+from likeset.compiling import kernel
 
 FOREIGN = -1  # stands where the number of a built-in curve does
 BLOCK = 256  # a constant, so that the compiler knows that rows of a block do not overlap
@@ -180,7 +180,7 @@ def _call(typingctx: Any, address: Any, count: Any, block: Any, parameters: Any)
 call: Any = Interpreted.call if _INTERPRETED else _call
 
 
-@njit(cache=True)
+@kernel()
 def losses_at(address: int, parameters: Array, y: Array, z: Array, out: Array) -> None:
     """Write L, L', L'' of every pair to the rows of ``out``."""
     block = np.empty((6, BLOCK))
@@ -193,7 +193,7 @@ def losses_at(address: int, parameters: Array, y: Array, z: Array, out: Array) -
             out[0, start + i], out[1, start + i], out[2, start + i] = block[3, i], block[4, i], block[5, i]
 
 
-@njit(cache=True)
+@kernel()
 def summed_losses(
     address: int,
     parameters: Array,
@@ -206,8 +206,9 @@ def summed_losses(
 ) -> None:
     """Write phi_k(Z[m, k]), phi', phi'' and sum_i w_i |L|, the size of phi, to out (4, m, k)."""
     block = np.empty((6, BLOCK))
-    out[:] = 0.0
     for m in range(Z.shape[0]):
+        for k in range(Z.shape[1]):
+            out[0, m, k] = out[1, m, k] = out[2, m, k] = out[3, m, k] = 0.0
         for start in range(0, points.shape[0], BLOCK):
             size = min(BLOCK, points.shape[0] - start)
             for i in range(size):
@@ -221,14 +222,15 @@ def summed_losses(
                 out[3, m, k] += w * abs(block[3, i])
 
 
-@njit(cache=True)
+@kernel()
 def summed_remainders(
     address: int, parameters: Array, owners: IntArray, points: Array, weights: Array, shifts: Array,
     z: Array, u: Array, t: float, D: Array, slope: Array, weight: Array,
 ) -> None:  # fmt: skip
     """Write D_k(z_k, t u_k), phi_k'(z_k + t u_k) - phi_k'(z_k) and phi_k''(z_k + t u_k)."""
     block = np.empty((6, BLOCK))
-    D[:], slope[:], weight[:] = 0.0, 0.0, 0.0
+    for k in range(D.shape[0]):
+        D[k] = slope[k] = weight[k] = 0.0
     for start in range(0, points.shape[0], BLOCK):
         size = min(BLOCK, points.shape[0] - start)
         for i in range(size):

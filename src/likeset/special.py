@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from likeset._typing import Array
-from likeset.compiling import njit
+from likeset.compiling import inner, kernel
 
 _STIRLING_FROM = 16.0
 
@@ -58,7 +58,7 @@ def sigmoid(z: Array | float) -> Array:
     return np.where(np.asarray(z) >= 0, 1.0 / (1.0 + small), small / (1.0 + small))
 
 
-@njit(cache=True)
+@kernel()
 def _log_gamma(x: Array) -> Array:
     out = np.empty_like(x)
     for i in range(x.size):
@@ -66,7 +66,7 @@ def _log_gamma(x: Array) -> Array:
     return out
 
 
-@njit(cache=True)
+@kernel()
 def _log_normal_cdf(x: Array) -> Array:
     out = np.empty_like(x)
     for i in range(x.size):
@@ -79,7 +79,7 @@ def _log_normal_cdf(x: Array) -> Array:
     return out
 
 
-@njit(cache=True)
+@kernel()
 def _log_scaled_normal_tail(t: Array) -> Array:
     out = np.empty_like(t)
     for i in range(t.size):
@@ -87,7 +87,7 @@ def _log_scaled_normal_tail(t: Array) -> Array:
     return out
 
 
-@njit(cache=True)
+@inner()
 def _scaled_tail(t: float) -> float:
     """By erfc or, far out, by the asymptotic series of Mills' ratio."""
     if t < 20.0:

@@ -26,11 +26,11 @@ import numpy as np
 
 from likeset._solver.problem import CurveTerms, PointTerms, Terms
 from likeset._typing import Array
-from likeset.compiling import njit
+from likeset.compiling import kernel
 from likeset.curves import Curve, term_minima
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def curve_charge(curve: int, a: Array, s: Array, squares: Array, bound: float, slack: float) -> float:
     """D of the module's table; ``squares`` are the r_k^2."""
     total = longest = 0.0

@@ -4,7 +4,7 @@ r"""What a family may say for itself beyond :class:`~likeset.families.base.Famil
     how do observations merge?                   ``merged_sums``           distinct (covariate, y) pairs
     ... for the evidence, to the last digit?     ``evidence_sums``         ``merged_sums``
     what is believed of theta, given a prior?    ``posterior``             Gaussian at the mode, by its curvature there
-    in which unit are prior precisions?          ``prior_precisions``      theirs are taken from the bound of theta
+    which prior precisions, in units of noise?   ``prior_precisions``      the bound of theta, or a wide grid
     which density of y does N(m, s^2) give?      ``predictive``            Gauss-Hermite quadrature over z
     how is it fitted with a penalty?             ``penalised_fit``         Newton's method, or interior points
     what is a in the log-partition a A(z)?       ``canonical_scale``       there is none
@@ -28,13 +28,15 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.families.base import Family
-from likeset.families.beliefs import GenericPosterior, Posterior
+from likeset.families.beliefs import ExactPosterior, GenericPosterior, Posterior
 from likeset.families.penalised import DirectFit, Fit, LookAhead
 from likeset.families.predictive import Predictive, QuadraturePredictive
 from likeset.families.responses import Response
 from likeset.families.sums import PairSums, Sums
 
 _BREAKPOINTS = 24  # per law
+NOISE_GRID = 10.0 ** np.arange(-8.0, 3.0)
+FITTED_GRID = 100.0 ** np.arange(-3.0, 2.0)  # every one of them is fitted to the data again and again
 LARGEST_EXPONENT = 300.0  # of an offset: e^300 still leaves room for squares
 
 
@@ -160,9 +162,22 @@ def information(family: Family, z: Array) -> Array:
     return found
 
 
-def prior_precisions(family: Family) -> Array | None:
-    """Precisions of priors for theta that a family of unknown scale wants, in units of the noise; None for others."""
-    return getattr(family, "prior_precisions", None)
+def prior_precisions(family: Family, bounded: bool) -> Array | None:
+    """A wide geometric grid of precisions of priors for theta, in units of the noise, I(0)^-1/2.
+
+    None where theta is bounded and the noise has a known scale: then the bound tells what is wide.
+    """
+    own = getattr(family, "prior_precisions", None)
+    if own is not None or bounded:
+        return own
+    if forgets_data(family):
+        return NOISE_GRID * float(information(family, np.zeros(1))[0])
+    return FITTED_GRID * min(max(float(information(family, np.zeros(1))[0]), 1e-12), 1e12)
+
+
+def forgets_data(family: Family) -> bool:
+    """Whether beliefs are exact, by rank-one updates, so that they need no data and more of them cost little."""
+    return isinstance(posterior(family, np.ones(1)), ExactPosterior)
 
 
 def canonical_scale(family: Family) -> float | None:

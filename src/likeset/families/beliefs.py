@@ -123,6 +123,10 @@ class Posterior(Protocol):
         """The beliefs given all that was observed, for reading; nothing here changes."""
         ...
 
+    def rescale(self, ratios: Array) -> None:
+        """Coordinates become ``ratios`` <= 1 times what they were; priors stay those of the new coordinates."""
+        ...
+
 
 class Beliefs:
     """Means (J, d) and precision factors (J, d, d) on a growing span; what all posteriors share."""
@@ -176,6 +180,21 @@ class Beliefs:
         other = Beliefs(self.priors)
         other.means, other.factors = self.means.copy(), self.factors.copy()
         return other
+
+    def rescale(self, ratios: Array, refitted: bool) -> None:
+        """Coordinates of covariates become ``ratios`` times what they were, so theta's grow by 1/ratios.
+
+        If beliefs are not ``refitted`` anyway, precisions rise from lambda ratios^2 to lambda in the prior's part.
+        """
+        means, factors = self.writable()
+        means /= ratios
+        factors *= ratios[:, None]
+        if not refitted:
+            added = self.priors[:, None] * (1.0 - ratios**2)
+            with SingleThreadedBlas():
+                precisions = factors @ factors.transpose(0, 2, 1)
+                precisions[:, np.arange(len(ratios)), np.arange(len(ratios))] += added
+                factors[:] = np.linalg.cholesky(precisions)
 
     def state(self) -> dict[str, Array]:
         """Means and factors."""
@@ -235,6 +254,15 @@ class ExactPosterior:
         """The beliefs, copied."""
         return self.beliefs.copied()
 
+    def rescale(self, ratios: Array) -> None:
+        """The moment as well, and means from it."""
+        self.beliefs.rescale(ratios, refitted=False)
+        self.moment = self.moment * ratios
+        means, factors = self.beliefs.writable()
+        with SingleThreadedBlas():
+            right = np.broadcast_to(self.moment[:, None], (len(means), len(self.moment), 1))
+            means[:] = np.linalg.solve(factors.transpose(0, 2, 1), np.linalg.solve(factors, right))[..., 0]
+
 
 class FittedPosterior:
     """Beliefs refitted to merged data when next asked; subclasses say how."""
@@ -293,6 +321,13 @@ class FittedPosterior:
             other.beliefs.grow(self.data.dimension)
             other.fit()
         return other.beliefs
+
+    def rescale(self, ratios: Array) -> None:
+        """The data as well; beliefs are fitted to them again."""
+        self.data.measure(self.data.coordinates * ratios)
+        self.beliefs.grow(len(ratios))
+        self.beliefs.rescale(ratios, refitted=True)
+        self.unfitted += 1
 
     def _refit_due(self) -> bool:
         return self.unfitted > 0

@@ -1,4 +1,4 @@
-"""Gaussian noise; of known standard deviation, unless told otherwise (:mod:`likeset.families.gaussian_unknown`)."""
+"""Gaussian noise, of known standard deviation or not (:mod:`likeset.families.gaussian_unknown`)."""
 
 from __future__ import annotations
 

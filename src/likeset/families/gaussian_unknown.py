@@ -8,13 +8,10 @@ from likeset._typing import Array
 from likeset.arguments import LARGEST, floats
 from likeset.curves import Curve
 from likeset.families.gaussian import Gaussian
-from likeset.families.nuisance_family import NuisanceFamily
+from likeset.families.nuisance_family import NuisanceFamily, grid_of_scales
 from likeset.families.scale_beliefs import ScalePosterior
 from likeset.families.scale_sums import SquareSums
 from likeset.families.unknown import Unknown
-
-_WIDEST = (1e-9, 1e9)  # of the sigmas in forecasts where none are given; beyond, forecasts get worse and stay valid
-_RATIO = 10.0
 
 
 class GaussianOfUnknownScale(NuisanceFamily):
@@ -32,7 +29,7 @@ class GaussianOfUnknownScale(NuisanceFamily):
     curve = Curve.QUADRATIC  # rows may have offsets
     largest_offset = LARGEST
     constructor = Gaussian
-    prior_precisions = 10.0 ** np.arange(-8.0, 4.5)
+    prior_precisions = 10.0 ** np.arange(-8.0, 3.0)
 
     def __init__(self, sigma: Unknown) -> None:
         super().__init__(sigma)
@@ -55,11 +52,3 @@ class GaussianOfUnknownScale(NuisanceFamily):
     def posterior(self, priors: Array) -> ScalePosterior:
         """Exact beliefs about theta in units of sigma, and about sigma; ``priors`` are precisions in these units."""
         return ScalePosterior(priors, grid_of_scales(self.sigma))
-
-
-def grid_of_scales(unknown: Unknown) -> Array:
-    """A geometric grid over the range of a scale, with a ratio of ten at most."""
-    lo = max(unknown.lo, min(_WIDEST[0], unknown.hi * 1e-3))
-    hi = min(unknown.hi, max(_WIDEST[1], unknown.lo * 1e3))
-    count = 1 + int(np.ceil(np.log(hi / lo) / np.log(_RATIO)))
-    return np.geomspace(lo, hi, max(count, 2))

@@ -1,8 +1,8 @@
-"""Laplace (double exponential) noise with known scale."""
+"""Laplace (double exponential) noise, of known scale or not (:mod:`likeset.families.laplace_unknown`)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,13 +21,15 @@ from likeset.families.base import (
 from likeset.families.predictive import LaplacePredictive
 from likeset.families.responses import Response
 from likeset.families.sums import PointSums
+from likeset.families.unknown import Unknown
 from likeset.families.variational import VariationalPosterior
 
 
 class Laplace:
     """y = z + Laplace noise:  -log p(y | z) = |y - z| / scale + log(2 scale).
 
-    The log-density is piecewise linear in z: sets are polyhedra cut with a ball.
+    The log-density is piecewise linear in z: sets are polyhedra cut with a ball. If the scale is not known,
+    ``Laplace(scale=Unknown())`` or ``Laplace(scale=Unknown(lo, hi))``.
 
     >>> float(Laplace(scale=0.5).log_density(1.5, 1.0))
     -1.0
@@ -39,7 +41,15 @@ class Laplace:
     observation_shape: tuple[int, ...] = ()
     largest_offset = LARGEST
 
-    def __init__(self, scale: float = 1.0) -> None:
+    def __new__(cls, scale: float | Unknown = 1.0) -> Self:
+        """Of unknown scale, a family of such laws."""
+        if cls is Laplace and isinstance(scale, Unknown):
+            from likeset.families.laplace_unknown import LaplaceOfUnknownScale  # which is made of these
+
+            return LaplaceOfUnknownScale(scale)  # type: ignore[return-value]
+        return super().__new__(cls)
+
+    def __init__(self, scale: float | Unknown = 1.0) -> None:
         self.scale = positive("scale", scale)
 
     def __repr__(self) -> str:

@@ -65,6 +65,11 @@ class MergedData:
             self._rows[phi.index] = phi.coordinates
             self.count = phi.index + 1
 
+    def measure(self, rows: Array) -> None:
+        """Take other coordinates of the same covariates: in units of their columns, say."""
+        assert len(rows) == self.count
+        self._rows = rows.copy() if len(rows) else np.zeros((8, rows.shape[1]))
+
     def terms(self) -> Terms:
         """phi_1, ..., phi_count as they are now; arrays may be views, do not write."""
         return self.sums.terms(self.count)

@@ -15,6 +15,8 @@ from likeset.families.base import Family
 from likeset.families.unknown import Unknown
 
 _HALF_DECADES = 10.0 ** np.arange(-3.0, 3.25, 0.25)
+_WIDEST = (1e-9, 1e9)  # of the scales in forecasts where none are given; beyond, forecasts get worse and stay valid
+_RATIO = 10.0
 
 
 class NuisanceFamily:
@@ -90,3 +92,11 @@ class NuisanceFamily:
             f"ask family.known({self.nuisance}) for the law with one value, or leave predictor and weighting to "
             "their defaults",
         )  # fmt: skip
+
+
+def grid_of_scales(unknown: Unknown) -> Array:
+    """A geometric grid over the range of a scale, with a ratio of ten at most."""
+    lo = max(unknown.lo, min(_WIDEST[0], unknown.hi * 1e-3))
+    hi = min(unknown.hi, max(_WIDEST[1], unknown.lo * 1e3))
+    count = 1 + int(np.ceil(np.log(hi / lo) / np.log(_RATIO)))
+    return np.geomspace(lo, hi, max(count, 2))

@@ -24,7 +24,7 @@ import numpy as np
 from likeset._solver.newton import ball_step, minimise_over_ball, newton_ball
 from likeset._solver.problem import PointTerms
 from likeset._typing import Array
-from likeset.compiling import njit
+from likeset.compiling import REORDER, kernel
 from likeset.curves import curve_slopes
 from likeset.embedded import Embedded
 from likeset.families.merged import MergedData, with_columns
@@ -45,7 +45,7 @@ LookAhead = tuple[float, float]
 NOT_AHEAD: LookAhead = (0.0, 0.0)
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@kernel(fastmath=REORDER)
 def expand(X: Array, curve: int, a: Array, s: Array, theta: Array) -> tuple[Array, Array]:
     """Gradient and Hessian of F(theta) = sum_k a_k A(x_k'theta) - s_k x_k'theta."""
     K, d = X.shape
@@ -55,7 +55,8 @@ def expand(X: Array, curve: int, a: Array, s: Array, theta: Array) -> tuple[Arra
     for start in range(0, K, BLOCK):
         size = min(BLOCK, K - start)
         block, height, score = X[start : start + size], a[start : start + size], s[start : start + size]
-        z[:] = 0.0
+        for k in range(BLOCK):
+            z[k] = 0.0
         for i in range(d):
             x, t = columns[i], theta[i]
             for k in range(size):
@@ -83,7 +84,7 @@ def expand(X: Array, curve: int, a: Array, s: Array, theta: Array) -> tuple[Arra
     return g, H
 
 
-@njit(cache=True)
+@kernel()
 def add_term(g: Array, H: Array, anchor: Array, x: Array, curve: int, a: float, s: float) -> None:
     """Add the expansion at the anchor of a A(x'theta) - s x'theta to (g, H)."""
     d = x.shape[0]
@@ -98,7 +99,7 @@ def add_term(g: Array, H: Array, anchor: Array, x: Array, curve: int, a: float, 
             H[i, j] += weight * x[i] * x[j]
 
 
-@njit(cache=True)
+@kernel()
 def anchored_minimum(
     g: Array, H: Array, anchor: Array, ridge: float, radius: float, longest: float, exact: bool
 ) -> tuple[Array, float]:

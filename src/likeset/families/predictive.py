@@ -87,6 +87,24 @@ def _student_constant(df: float) -> float:
     return lgamma(0.5 * df) - lgamma(0.5 * (df + 1.0)) + 0.5 * log(df * pi)
 
 
+class ParetoPredictive:
+    """A two-sided Pareto law, N/(2 r_j) (1 + |y - m_j| / r_j)^-(N + 1): Laplace noise of unknown scale."""
+
+    def __init__(self, power: float, mean: Array, rate: Array) -> None:
+        self.power, self.mean, self.rate = power, mean, rate
+        self.log_scale = np.log(2.0 * rate / power)
+
+    def log_densities(self, y: Array) -> Array:
+        """The logarithms."""
+        u = np.abs(np.asarray(y)[..., None] - self.mean) / self.rate
+        return -(self.power + 1.0) * np.log1p(u) - self.log_scale
+
+    def count_for(self, family: Family) -> int | None:
+        """J, if these are J densities of the family's outcomes."""
+        intact = self.power > 0 and np.array_equal(self.log_scale, np.log(2.0 * self.rate / self.power))
+        return _of_numbers(family, self.mean, self.rate) if intact else None
+
+
 class LaplacePredictive:
     r"""Laplace noise of scale b around N(m, s^2); with u = y - m,
 
@@ -149,7 +167,8 @@ def count_of_densities(components: object, family: Family) -> int | None:
     """How many densities of this family's outcomes these are, if they are as they were made; None if unknown."""
     known: Any = type(components)
     built_in = known in (
-        GaussianPredictive, LogNormalPredictive, StudentPredictive, LaplacePredictive, QuadraturePredictive,
+        GaussianPredictive, LogNormalPredictive, StudentPredictive, ParetoPredictive, LaplacePredictive,
+        QuadraturePredictive,
     )  # fmt: skip
     return known.count_for(components, family) if built_in else None
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from likeset._solver.nuisance import ScaleTerms
-from likeset._solver.problem import CurveTerms
+from likeset._solver.problem import CurveTerms, PointTerms
 from likeset._typing import Array
 from likeset.curves import Curve
 from likeset.families.evidence_sums import CompensatedSums, EvidenceSums
+from likeset.families.sums import PointSums
 from likeset.families.unknown import Unknown
 from likeset.undo import Undo
 
@@ -67,3 +68,33 @@ class SquareSums(EvidenceSums):
         """The inverse of ``state``, for so many covariates."""
         super().restore(state, count)
         self.squares.restore(state, "squares")
+
+
+class UnitPointSums(PointSums):
+    """Laplace noise: sorted observations and their weights, for scale one."""
+
+    def __init__(self, family: Any, scale: Unknown) -> None:
+        super().__init__(family)
+        self.scale = scale
+
+    def add(self, index: int, y: Array, weight: float, law: Any = None) -> float:
+        """Insert y in order; nothing of its log-density is free of z *and* of the scale."""
+        self.insert(index, float(y), weight, merge=False)
+        return 0.0
+
+    def terms(self, count: int) -> PointTerms:
+        """All points in one array, covariate after covariate, for scale one."""
+        return PointTerms(*self.joined(count))
+
+    def snapshot(self, count: int) -> ScaleTerms:  # type: ignore[override]
+        """-log p of every group, in s = 1/scale."""
+        counts = np.array([weights.sum() for weights in self.weights[:count]], dtype=np.float64)
+        return ScaleTerms(
+            unit=self.terms(count),
+            rest=np.zeros(count),
+            counts=counts,
+            constants=float(np.log(2.0)) * counts,
+            power=1,
+            lo=self.scale.lo,
+            hi=self.scale.hi,
+        )

@@ -7,6 +7,10 @@ For prior precisions lambda_1, ..., lambda_J, each with its Gaussian belief N(m_
 For Gaussian noise beliefs and integrals are exact, and with one precision the set is the prior-posterior-ratio set.
 Elsewhere the belief is approximate and q_s still is a normalised density, so coverage is exact all the same.
 A mixture hedges over the uncertain z, which a plug-in estimate cannot: this is where its gain comes from.
+
+Where |theta| has no bound, or the noise no scale, there is no unit to choose lambda_j in. They then are a wide
+geometric grid in units of the noise, I(0)^-1/2, and in linear models of the columns of x
+(:mod:`~likeset.predictors.columns`), so that units of measurement do not matter.
 """
 
 from __future__ import annotations
@@ -27,16 +31,20 @@ from likeset.families.merged import MergedData
 from likeset.families.predictive import Predictive
 from likeset.predictors.base import updated_shares
 from likeset.predictors.belief import Belief
+from likeset.predictors.columns import MOST_COLUMNS, ColumnUnits
 from likeset.spaces.base import Basis, Space
+from likeset.spaces.linear import Linear
 from likeset.state_checks import expect_log_shares
 from likeset.undo import Undo
 
 DEFAULT_GRID = (1.0, 4.0, 16.0, 64.0, 256.0)
-UNBOUNDED_SCALE = 10.0  # stands in for B in the default precisions when the space has no bound
+UNBOUNDED_SCALE = 10.0  # stood in for B where there is none, in files of version 4 and before
 
 
 class Mixture:
     """Mixture over N(0, I/lambda) priors; ``precisions`` are the lambdas, by default {1, 4, 16, 64, 256} / B^2.
+
+    Without a bound B, or where the scale of the noise is unknown, the default is a wide grid in units of the noise.
 
     >>> Mixture(precisions=[1.0])
     Mixture(precisions=[1.0])
@@ -61,12 +69,13 @@ class Mixture:
 
     def start(self, family: Family, space: Space) -> MixtureForecaster:
         """A forecaster with prior beliefs."""
-        scale = space.bound if np.isfinite(space.bound) else UNBOUNDED_SCALE
-        precisions = self.precisions
-        if precisions is None:
-            in_noise = prior_precisions(family)
-            precisions = np.array(DEFAULT_GRID) / scale**2 if in_noise is None else in_noise
-        return MixtureForecaster(family, space.bound, precisions)
+        if self.precisions is not None:
+            return MixtureForecaster(family, space.bound, self.precisions)
+        in_noise = prior_precisions(family, bounded=bool(np.isfinite(space.bound)))
+        if in_noise is None:
+            return MixtureForecaster(family, space.bound, np.array(DEFAULT_GRID) / space.bound**2)
+        columns = ColumnUnits(space.dim) if isinstance(space, Linear) and space.dim <= MOST_COLUMNS else None
+        return MixtureForecaster(family, space.bound, in_noise, columns)
 
 
 class MixtureForecast:
@@ -85,8 +94,9 @@ class MixtureForecast:
 class MixtureForecaster:
     """Running state of :class:`Mixture`: beliefs and the log of their shares."""
 
-    def __init__(self, family: Family, bound: float, precisions: Array) -> None:
-        self.family, self.bound = family, bound
+    def __init__(self, family: Family, bound: float, precisions: Array, columns: ColumnUnits | None = None) -> None:
+        self.family, self.bound, self.columns = family, bound, columns
+        self._seen: tuple[Embedded, Embedded] | None = None  # the latest covariate, and the same in columns' units
         self.posterior = posterior(family, precisions)
         count = getattr(self.posterior, "components", len(precisions))
         self.log_shares = np.full(count, -np.log(count))
@@ -95,7 +105,8 @@ class MixtureForecaster:
 
     def forecast(self, phi: Embedded) -> MixtureForecast:
         """The predictive mixture at phi."""
-        mean, sd = self.posterior.predict(phi)
+        seen = self._in_units(phi)
+        mean, sd = self.posterior.predict(seen)
         own = getattr(self.posterior, "predictive", None)  # of beliefs that are not about theta alone
         law = phi.law_or(self.family)
         if own is None:
@@ -103,7 +114,7 @@ class MixtureForecaster:
             reach = self.bound * float(np.sqrt(x @ x))
             components = predictive(law, mean, sd, reach)
         else:
-            components = own(mean, sd, phi)
+            components = own(mean, sd, seen)
         made = MixtureForecast(law, components, self.log_shares)
         self._latest, self._moments = (phi, made), (mean, sd)
         return made
@@ -121,7 +132,19 @@ class MixtureForecaster:
         """Bayes' rule for the shares, then for the beliefs."""
         made = self._latest[1] if self._latest and self._latest[0] is phi else self.forecast(phi)
         self.log_shares = updated_shares(self.log_shares, made.components.log_densities(y))
-        self.posterior.observe(phi, y)
+        self.posterior.observe(self._in_units(phi), y)
+        if self.columns is not None:
+            ratios = self.columns.observe(phi.x)
+            if ratios is not None:
+                self.posterior.rescale(ratios)
+
+    def _in_units(self, phi: Embedded) -> Embedded:
+        """The covariate as beliefs see it."""
+        if self.columns is None:
+            return phi
+        if self._seen is None or self._seen[0] is not phi:
+            self._seen = (phi, self.columns.seen(phi))
+        return self._seen[1]
 
     def belief(self, space: Space, basis: Basis) -> Belief:
         """What is believed now, frozen, for questions in terms of this basis."""
@@ -131,6 +154,8 @@ class MixtureForecaster:
             beliefs = self.posterior.settled()
         else:
             beliefs, shares, precision = own(shares)
+        if self.columns is not None:
+            beliefs = self.columns.of_theta(beliefs, basis.vectors)  # type: ignore[attr-defined]
         return Belief(
             self.family, space, basis, beliefs.priors, shares / shares.sum(), beliefs.means, beliefs.factors, precision
         )  # fmt: skip
@@ -143,21 +168,38 @@ class MixtureForecaster:
     def remember(self, undo: Undo, phi: Embedded) -> None:
         """Keep shares and beliefs."""
         undo.keep(self)
-        self.posterior.remember(undo, phi)
+        if self.columns is not None:
+            self.columns.remember(undo)
+            if hasattr(self.posterior, "data"):
+                undo.keep(self.posterior.data)
+        self.posterior.remember(undo, self._in_units(phi))
 
     def state(self) -> dict[str, Array]:
         """Shares and beliefs."""
-        return {"log_shares": self.log_shares} | self.posterior.state()
+        columns = {} if self.columns is None else self.columns.state()
+        return {"log_shares": self.log_shares} | columns | self.posterior.state()
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
+        if self.bound == np.inf and len(state.get("log_shares", ())) == len(DEFAULT_GRID) != len(self.log_shares):
+            # Of a release that took priors from a scale of its own: it goes on with these.
+            self.columns = None
+            self.posterior = posterior(self.family, np.array(DEFAULT_GRID) / UNBOUNDED_SCALE**2)
+            self.log_shares = np.zeros(len(DEFAULT_GRID))
+        if self.columns is not None:
+            self.columns.restore(state)
         self.log_shares = expect_log_shares(state, "log_shares", len(self.log_shares))
         self.posterior.restore(state)
 
     def fits(self, count: int, dimension: int) -> bool:
         """Whether the beliefs are those of so many distinct covariates and dimensions."""
+        if self.columns is not None:
+            dimension = len(self.columns.units) if count else 0
         return self.posterior.fits(count, dimension)
 
     def resume(self, data: MergedData) -> None:
         """After ``restore``: take a copy of the ledger's data."""
+        own = getattr(self.posterior, "data", None)
         self.posterior.resume(data)
+        if self.columns is not None and own is not None:
+            self.posterior.data.measure(own.coordinates)  # type: ignore[attr-defined]

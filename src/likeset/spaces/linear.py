@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -99,18 +99,18 @@ def reject(x: Array, projected: Array, outside: Array) -> None:
 
 
 class Linear:
-    """Linear predictors z = x'theta with Theta = { theta in R^dim : |theta| <= bound }; bound may be inf.
+    """Linear predictors z = x'theta with Theta = { theta in R^dim : |theta| <= bound }; all of R^dim without a bound.
 
-    >>> Linear(dim=3, bound=2.0)
-    Linear(dim=3, bound=2)
+    >>> Linear(dim=3, bound=2.0), Linear(dim=3)
+    (Linear(dim=3, bound=2), Linear(dim=3))
     """
 
-    def __init__(self, dim: int, bound: float) -> None:
+    def __init__(self, dim: int, bound: float = inf) -> None:
         self.dim = positive_integer("dim", dim, 10**6, "vectors of such a length would not fit into memory")
         self.bound = positive("bound", bound, infinite=True)
 
     def __repr__(self) -> str:
-        return f"Linear(dim={self.dim}, bound={self.bound:g})"
+        return f"Linear(dim={self.dim}, bound={self.bound:g})" if self.bound < inf else f"Linear(dim={self.dim})"
 
     def settings(self) -> dict[str, Any]:
         """Constructor arguments."""

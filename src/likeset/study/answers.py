@@ -48,17 +48,20 @@ def rows(definition: Definition, s: LikelihoodSet, counts: Counts) -> list[dict[
 class Counts:
     """How many rows there are and what their outcomes are on average, by column of the design.
 
-    ``sizes``: trials or exposure of every row, 0 where none was given. Trials are counted as rows; where a row has a
-    size, the average is per trial or per unit of exposure.
+    ``sizes``: trials or exposure of every scored row, 0 where there is none; ``told``: how many rows it stands for.
+    With a column of trials (``are_trials``) these are counted instead. Averages are per trial or per unit of exposure.
     """
 
-    def __init__(self, distinct: Array, number_of_row: Array, y: Array, sizes: Array, are_trials: bool) -> None:
+    def __init__(
+        self, distinct: Array, number_of_row: Array, y: Array, sizes: Array, told: Array, are_trials: bool
+    ) -> None:
         outcome = y if y.ndim == 1 else y[:, 0]
         index, units = number_of_row.astype(np.intp), np.where(sizes > 0, sizes, 1.0)
         self._distinct = distinct
-        self._units = np.bincount(index, weights=units, minlength=len(distinct))
-        self._rows = self._units if are_trials else np.bincount(index, minlength=len(distinct))
-        self._sums = np.bincount(index, weights=outcome, minlength=len(distinct))
+        self._units, self._rows, self._sums = (
+            np.bincount(index, weights=w, minlength=len(distinct))
+            for w in (units, units if are_trials else told, outcome)
+        )
 
     def of(self, column: int | None) -> tuple[int, float | None]:
         """Rows and mean outcome where the column is one; all rows for None."""

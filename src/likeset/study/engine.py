@@ -6,38 +6,59 @@ Everything that touches the engine's inside is here.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from likeset._typing import Array
-from likeset.errors import FileFormatError
+from likeset.errors import FileFormatError, InvalidArgumentError
 from likeset.persistence.descriptions import describe, piece_from
 from likeset.persistence.durable import STATE_BYTES_PER_ROW, STATE_EVERY, _begin, _contents, _continue, _restore
 from likeset.persistence.rebuild import Rows
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet
 from likeset.spaces import Linear
+from likeset.study.answers import Counts
 from likeset.study.definition import Batch, Definition
+from likeset.study.pooling import can_pool, pooled
 from likeset.study.questions import questions
 
+ROWS_AT_ONCE = 5000  # that are scored between two signs of progress
+TOLD = "told"  # how many rows a scored one stands for
 PARTS = tuple(part.name for part in fields(Rows))
 
 
 class Engine:
-    """The running sequence of a study."""
+    """The running sequence of a study. ``len`` is the number of rows told; pooled ones are scored together."""
 
     def __init__(self, definition: Definition, settings: dict[str, Any] | None = None) -> None:
         self.definition = definition
         space = Linear(len(definition.columns), definition.bound)
         if settings is None:  # what "auto" means today is what it will mean for this study
             self.sequence = ConfidenceSequence(definition.family, space, definition.alpha)
-            self.sequence.expect(np.array([q.x for q in questions(definition)]), purpose="inference")
+            self._announce()
         else:
             described = settings["voices"]
             voices = None if described is None else piece_from("windows", described, None)
             self.sequence = ConfidenceSequence(definition.family, space, definition.alpha, voices=voices)
+        self._pools = can_pool(definition, self.sequence)
+        self._told: list[Array] = []  # how many rows each scored one stands for
+        self._count = 0  # their sum
+
+    def _announce(self) -> None:
+        """Say what will be asked, so that it gets voices of its own where there are any."""
+        asked = questions(self.definition)
+        arms = np.array([q.x for q in asked])
+        tested = [q.direction for q in asked if not q.is_level or (q.against is not None and not q.is_control)]
+        try:
+            if tested:
+                self.sequence.expect(arms, purpose="inference", contrasts=np.array(tested))
+                return
+        except InvalidArgumentError:  # not for this family
+            pass
+        self.sequence.expect(arms, purpose="inference")
 
     def settings(self) -> dict[str, Any]:
         """What a store keeps beside the definition."""
@@ -45,30 +66,59 @@ class Engine:
         return {"voices": None if voices is None else json.loads(json.dumps(describe(voices)))}
 
     def __len__(self) -> int:
-        return self.sequence.n_observations
+        return self._count
+
+    def told(self) -> Array:
+        """How many rows each scored one stands for."""
+        if len(self._told) > 1:
+            self._told = [np.concatenate(self._told)]
+        return self._told[0] if self._told else np.zeros(0)
 
     @property
     def set(self) -> LikelihoodSet:
         """The confidence set of all rows."""
         return self.sequence.set
 
-    def update(self, batch: Batch) -> None:
-        """Score rows."""
-        self.sequence.update(batch.x, batch.y, **batch.options)
+    def counts(self) -> Counts:
+        """Rows and mean outcomes by column of the design."""
+        ledger = self.sequence.ledger
+        distinct, numbers, y = ledger.distinct.rows, ledger.covariate.rows, ledger.y.rows
+        sizes, told = ledger.given.rows[:, 1], self.told()
+        return Counts(distinct, numbers, y, sizes, told, "trials" in self.definition.roles)
+
+    def update(self, batch: Batch, on_rows: Callable[[int], None]) -> dict[str, Array]:
+        """Score rows, and say now and then how many; what was recorded about them."""
+        before, done = self.sequence.n_observations, 0
+        scored, told = pooled(self.definition, batch, len(self)) if self._pools else (batch, np.ones(len(batch)))
+        for start in range(0, len(scored), ROWS_AT_ONCE):
+            part = scored.part(start, start + ROWS_AT_ONCE)
+            self.sequence.update(part.x, part.y, **part.options)
+            done += int(told[start : start + ROWS_AT_ONCE].sum())
+            on_rows(done)
+        self._take(told)
+        return self._parts(before) | {TOLD: told}
 
     def scored(self, start: int) -> dict[str, Array]:
-        """The rows from number ``start`` on, as they were scored."""
+        """What was scored from number ``start`` on, as it was scored."""
+        return self._parts(start) | {TOLD: self.told()[start:]}
+
+    def _parts(self, start: int) -> dict[str, Array]:
         ledger = self.sequence.ledger
         return {part: getattr(ledger, part).rows[start:].copy() for part in PARTS}
+
+    def _take(self, told: Array) -> None:
+        self._told.append(told)
+        self._count += int(told.sum())
 
     def replay(self, scored: dict[str, Array]) -> None:
         """Take rows as they were scored; nothing is forecast again."""
         with self.sequence._lock:
             _continue(self.sequence, self._rows(scored), 0)
+            self._take(scored[TOLD])
             self.sequence._set = None
 
     def restore(self, scored: dict[str, Array], state: tuple[int, bytes] | None) -> int:
-        """Begin anew with all rows, helped by a kept state if it fits; of how many rows that was."""
+        """Begin anew with all rows, helped by a kept state if it fits; of how many scored rows that was."""
         rows, kept = self._rows(scored), 0
         with self.sequence._lock:
             _begin(self.sequence)
@@ -79,6 +129,8 @@ class Engine:
                 except Exception:  # damaged or of another release: the rows are enough
                     _begin(self.sequence)
             _continue(self.sequence, rows, kept)
+            self._told, self._count = [], 0
+            self._take(scored[TOLD])
             self.sequence._set = None
         return kept
 

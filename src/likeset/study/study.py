@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
 from likeset._typing import Array
-from likeset.arguments import flag
+from likeset.arguments import file_path, flag, real_array, writing
 from likeset.errors import (
     FileFormatError,
     InvalidArgumentError,
@@ -26,18 +26,19 @@ from likeset.errors import (
     StudyMismatchError,
 )
 from likeset.extras import optional_packages
+from likeset.persistence.atomic_file import write_file
 from likeset.sets import LikelihoodSet
 from likeset.study import answers, asking, transfer, wording
 from likeset.study.database import Head, StoredBatch, StoredStudy
 from likeset.study.definition import Batch, Definition, differences, study_name
-from likeset.study.engine import Engine
+from likeset.study.engine import TOLD, Engine
 from likeset.study.factors import Levels
 from likeset.study.frames import Columns, columns_of
+from likeset.study.looks import looks
 from likeset.study.order import warn_if_sorted
 from likeset.study.packing import packed, unpacked
 from likeset.study.store import DEFAULT, Store
 
-ROWS_AT_ONCE = 5000  # that are scored between two signs of progress
 BATCH_BYTES = 64 << 20  # of covariates in one stored batch
 _SUSPICIOUS = 20  # rows that come again as a whole
 
@@ -131,6 +132,7 @@ class Study:
         self._lock = threading.RLock()
         self._engine: Engine | None = None
         self._head: Head | None = None  # what the engine has taken
+        self._seen: tuple[Any, list[Any]] | None = None  # looks at earlier times
         self._kept = (0, 0)  # rows and size of the last state
         found = database.find(name)
         if definition is None:
@@ -203,15 +205,14 @@ class Study:
         self, connection: Any, engine: Engine, new: Batch, digests: list[bytes], on_rows: Callable[[int], None]
     ) -> None:
         first = len(engine)
-        for start in range(0, len(new), ROWS_AT_ONCE):
-            engine.update(new.part(start, start + ROWS_AT_ONCE))
-            on_rows(min(start + ROWS_AT_ONCE, len(new)))
-        scored = engine.scored(first)
-        step = max(1, BATCH_BYTES // (8 * new.x.shape[1]))
+        scored = engine.update(new, on_rows)
+        count, step = len(scored[TOLD]), max(1, BATCH_BYTES // (8 * new.x.shape[1]))
         for start in range(0, len(new), step):
             part = slice(start, start + step)
             raw = packed({name: cells[part] for name, cells in new.recorded.items()})
-            done = packed({name: array[part] for name, array in scored.items()})
+            # Pooled rows are few, and go with the first part.
+            scored_part = part if count == len(new) else slice(0, count) if start == 0 else slice(count, count)
+            done = packed({name: array[scored_part] for name, array in scored.items()})
             batch = self._database.append(connection, self._stored, raw, done, len(new.x[part]))
             self._head = Head(batch.number + 1, batch.first + batch.count, batch.hash)
         if new.keys is not None:
@@ -306,19 +307,30 @@ class Study:
 
     def _keep_state(self, engine: Engine) -> None:
         rows, size = self._kept
-        if self.store.path is None or not engine.state_is_due(len(engine), rows, size):
+        number = engine.sequence.n_observations
+        if self.store.path is None or not engine.state_is_due(number, rows, size):
             return
         try:
             contents = engine.state()
         except LikesetError:  # pieces that cannot be kept are shown the rows again
-            self._kept = (len(engine), size)
+            self._kept = (number, size)
             return
-        self._database.keep_state(self._stored, len(engine), contents)
-        self._kept = (len(engine), len(contents))
+        self._database.keep_state(self._stored, number, contents)
+        self._kept = (number, len(contents))
 
     def _fresh(self) -> Engine:
         with self._lock, self._database.reading() as connection:
             return self._caught_up(connection)
+
+    def _looks(self, count: int = 40) -> list[Any]:
+        """(rows, table) at some times from the first row to the last."""
+        with self._lock:
+            engine = self._fresh()
+            assert self._head is not None
+            if self._seen is None or self._seen[0] != (self._head.hash, count):
+                found = looks(self.definition, self._stored.engine, engine.scored(0), count)
+                self._seen = ((self._head.hash, count), found)
+            return self._seen[1]
 
     def _scored(self, stored: StoredBatch) -> dict[str, Array]:
         return _unpacked(stored.scored)
@@ -376,10 +388,7 @@ class Study:
         """The table as plain dicts, one per level or coefficient."""
         with self._lock:
             engine = self._fresh()
-            ledger = engine.sequence.ledger
-            distinct, numbers, y = ledger.distinct.rows, ledger.covariate.rows, ledger.y.rows
-            are_trials = "trials" in self.definition.roles
-            counts = answers.Counts(distinct, numbers, y, ledger.given.rows[:, 1], are_trials)
+            counts = engine.counts()
             s = engine.set
         return answers.rows(self.definition, s, counts)
 
@@ -416,17 +425,72 @@ class Study:
         """All answers as plain data that JSON can hold; a bound that is not finite is None."""
         with self._lock:
             rows = self.rows()
-            s = self.set
+            engine = self._fresh()
+            s, told = engine.set, len(engine)
         return answers.finite(  # type: ignore[no-any-return]
             {
                 "name": self.name,
-                "rows_recorded": s.n_observations,
+                "rows_recorded": told,
                 "alarm": answers.alarm(s),
                 "rows": rows,
                 "definition": self.definition.to_json(),
                 "created": self._stored.created,
             }
         )
+
+    def survival(self, rows: Any, times: Any) -> Any:
+        """For lifetimes: the probability to be event-free at each time, with bounds, for each row of factors.
+
+        A frame of pandas with the columns row, time, estimate, lower and upper. All bounds of all curves hold together.
+        """
+        with optional_packages():
+            import pandas
+        if not self.definition.family.observation_shape:
+            raise InvalidArgumentError("rows", rows, f"have no lifetimes: {self.definition.family!r}", "use predict")
+        at = real_array("times", times).reshape(-1)
+        x, s = self.definition.asked(columns_of(rows)), self.set
+        ends = (x @ s.centre if s.n_observations else np.full(len(x), np.nan), *s.interval(x))
+        # A row that is censored at t has the density of living longer; the larger z, the shorter the life.
+        censored = self.definition.family.observations(np.column_stack([at, np.zeros(len(at))])) if len(at) else at
+        log_density = self.definition.family.log_density
+        curves = [
+            [np.exp(log_density(censored, np.full(len(at), np.clip(z, -700, 700)))) for z in part] for part in ends
+        ]
+        count = len(x)
+        return pandas.DataFrame(
+            {
+                "row": np.repeat(np.arange(1, count + 1), len(at)),
+                "time": np.tile(at, count),
+                "estimate": np.concatenate([*curves[0], []]),
+                "lower": np.concatenate([*curves[2], []]),
+                "upper": np.concatenate([*curves[1], []]),
+            }
+        )
+
+    def plot(self, over_time: bool = True, axes: Any = None) -> Any:
+        """Intervals against the number of rows, or as they are now: differences from the control, else levels.
+
+        What was seen earlier is made again from the rows as they were scored. Returns the axes of Matplotlib.
+        """
+        from likeset.study.pictures import draw
+
+        return draw(self, flag("over_time", over_time), axes)
+
+    def plot_survival(self, rows: Any, times: Any, axes: Any = None) -> Any:
+        """The curves of :meth:`survival` with their bands."""
+        from likeset.study.pictures import draw_survival
+
+        return draw_survival(self, self.survival(rows, times), axes)
+
+    def report(self, path: str | PathLike[str]) -> None:
+        """Write one HTML file with the answers, pictures and the definition in it."""
+        from likeset.study.report import page
+
+        target = file_path("path", path)
+        with optional_packages():
+            contents = page(self).encode()
+        with writing(target):
+            write_file(target, lambda stream: _write(stream, contents))
 
     def summary(self) -> str:
         """The answers as text."""
@@ -465,6 +529,10 @@ def _defined(found: StoredStudy, family: Any = None) -> Definition:
         raise FileFormatError(
             f"the definition of the study {found.name!r} cannot be read ({error}); it may need a newer likeset."
         ) from error
+
+
+def _write(stream: BinaryIO, contents: bytes) -> None:
+    stream.write(contents)
 
 
 def _unpacked(data: bytes) -> dict[str, Any]:

@@ -40,7 +40,10 @@ def export(study: Study, folder: Any) -> Path:
     shown = [study._shown_columns(part) for part in raw]
     about = {
         "format": FORMAT, "version": VERSION, "definition": study._stored.definition, "engine": study._stored.engine,
-        "batches": [{"count": batch.count, "told": batch.told} for batch in batches],
+        "batches": [
+            {"count": batch.count, "scored": len(part["x"]), "told": batch.told}
+            for batch, part in zip(batches, scored, strict=True)
+        ],
         "columns": _kinds(raw), "scored": _shapes(scored), "fingerprint": study.fingerprint,
     }  # fmt: skip
     with writing(target):
@@ -94,10 +97,10 @@ def _parts(about: dict[str, Any], rows: list[list[str]], scored: list[list[str]]
     if definition is None:
         raise InvalidArgumentError("folder", about["definition"]["name"], "has a family of one's own", "copy the store")
     levels = {f.name: f for f in definition.factors if isinstance(f, Levels)}
-    start, found = 1, []
+    start, scored_start, found = 1, 1, []
     for batch in about["batches"]:
-        part = slice(start, start + batch["count"])
-        start += batch["count"]
+        part, scored_part = (slice(a, a + batch[n]) for a, n in ((start, "count"), (scored_start, "scored")))
+        start, scored_start = part.stop, scored_part.stop
         raw = {}
         for i, (name, kind) in enumerate(about["columns"]):
             cells = [row[i] for row in rows[part]]
@@ -108,13 +111,13 @@ def _parts(about: dict[str, Any], rows: list[list[str]], scored: list[list[str]]
         done, at = {}, 0
         for name, shape in about["scored"]:
             width = int(np.prod(shape, dtype=int))
-            block = np.array([row[at : at + width] for row in scored[part]], dtype=np.float64)
-            done[name] = block.reshape(batch["count"], *shape)
+            block = np.array([row[at : at + width] for row in scored[scored_part]], dtype=np.float64)
+            done[name] = block.reshape(batch["scored"], *shape)
             at += width
-        if any(len(cells) != batch["count"] for cells in (*raw.values(), *done.values())):
+        if any(len(cells) != batch["count"] for cells in raw.values()):
             raise ValueError("rows are missing")
         found.append(StoredBatch(0, 0, batch["count"], batch["told"], packed(raw), packed(done), b""))
-    if not start == len(rows) == len(scored) and about["batches"]:
+    if (start, scored_start) != (len(rows), len(scored)) and about["batches"]:
         raise ValueError("there are more rows than batches")
     return found
 

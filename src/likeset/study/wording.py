@@ -12,6 +12,8 @@ _HEADINGS = {
     "difference": "difference", "ratio": "ratio", "odds": "odds ratio", "e_value": "e-value", "p_value": "p-value",
     "verdict": "verdict",
 }  # fmt: skip
+_JUST_ABOVE = [math.nextafter(neutral, math.inf) for neutral in (0.0, 1.0)]
+_JUST_BELOW = [math.nextafter(neutral, -math.inf) for neutral in (0.0, 1.0)]
 _STYLE = (
     "border-collapse:collapse;font-variant-numeric:tabular-nums",
     "text-align:right;padding:.3em .7em;border-bottom:1px solid #ccc",
@@ -33,12 +35,16 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """[low, high]; an end that is missing is infinite.
+    """[low, high]; an end that is missing is infinite, one that is just excluded has a round bracket.
 
-    >>> interval(0.25, None)
-    '[0.25, ∞]'
+    >>> interval(0.25, None), interval(math.nextafter(0.0, 1.0), 0.5)
+    ('[0.25, ∞]', '(0, 0.5]')
     """
-    return f"[{number(-math.inf if low is None else low)}, {number(math.inf if high is None else high)}]"
+    before = "(" if low in _JUST_ABOVE else "["
+    after = ")" if high in _JUST_BELOW else "]"
+    low = -math.inf if low is None else low if before == "[" else round(low)
+    high = math.inf if high is None else high if after == "]" else round(high)
+    return f"{before}{number(float(low))}, {number(float(high))}{after}"
 
 
 def cells(answers: dict[str, Any]) -> tuple[list[str], list[list[str]]]:

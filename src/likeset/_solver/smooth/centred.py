@@ -69,9 +69,16 @@ def centred_terms(c: CentredTerms, u: Array, t: float, D: Array, slope: Array, w
 @kernel()
 def extremes(c: CentredTerms) -> IntArray:
     """Terms whose ``base`` has underflowed, where base * e^u would be 0 * inf: :func:`one_extreme` is for them."""
-    if c.curve == QUADRATIC or c.curve == FOREIGN:
-        return np.empty(0, dtype=np.int64)
-    return np.flatnonzero(c.base < UNDERFLOW)
+    count = 0
+    if c.curve != QUADRATIC and c.curve != FOREIGN:
+        for k in range(c.base.size):
+            count += c.base[k] < UNDERFLOW
+    found = np.empty(count, dtype=np.int64)
+    for k in range(c.base.size if count > 0 else 0):
+        if c.base[k] < UNDERFLOW:
+            found[found.size - count] = k
+            count -= 1
+    return found
 
 
 @inner()

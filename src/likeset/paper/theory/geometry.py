@@ -18,7 +18,7 @@ import numpy as np
 from likeset._solver.newton import newton_ball
 from likeset._typing import Array
 from likeset.arguments import one_row, positive, real_array, rows
-from likeset.compiling import njit
+from likeset.compiling import kernel
 from likeset.curves import Curve, curve_derivatives, curve_heights, curve_remainder
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families.base import Family
@@ -253,7 +253,7 @@ def stream_observations(family: Family, y: Any, count: int) -> Array:
     return checked
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def _remainders(curve: int, a: Array, z: Array, U: Array) -> Array:
     """sum_k a_k [ A(z_k + U_nk) - A(z_k) - A'(z_k) U_nk ] for every row n."""
     total = np.zeros(U.shape[0])

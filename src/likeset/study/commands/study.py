@@ -9,6 +9,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from likeset.arguments import writing
+from likeset.extras import require
 from likeset.messages import say
 from likeset.study.commands.options import console, factors_from, print_json, show
 from likeset.study.commands.watch import read_rows, tell_with_progress
@@ -113,6 +115,38 @@ def list_command(store: Place = STORE, json: Json = False) -> None:
     for entry in found:
         table.add_row(*map(Text, (entry["name"], entry["outcome"], f"{entry['rows']:,}", entry["created"][:16])))
     console.print(table)
+
+
+@app.command()
+def plot(
+    name: Name,
+    picture: Annotated[Path, typer.Argument(help="Picture to write; its ending says the format.")] = Path("study.png"),
+    store: Place = STORE,
+    now: Annotated[bool, typer.Option("--now", help="Intervals as they are, not over time.")] = False,
+) -> None:
+    """Draw the intervals over time."""
+    require("matplotlib")
+    from matplotlib.figure import Figure
+
+    from likeset.persistence.atomic_file import write_picture
+
+    figure = Figure(figsize=(8.0, 4.5), layout="constrained")
+    _reader(name, store).plot(over_time=not now, axes=figure.add_subplot())
+    with writing(picture):
+        write_picture(picture, figure, dpi=150)
+    say(console, f"Picture: {picture}")
+
+
+@app.command()
+def report(
+    name: Name,
+    page: Annotated[Path, typer.Argument(help="HTML file to write.")] = Path("study.html"),
+    store: Place = STORE,
+) -> None:
+    """Write one HTML file with answers, pictures and the definition."""
+    require("matplotlib")
+    _reader(name, store).report(page)
+    say(console, f"Report: {page}")
 
 
 @app.command()

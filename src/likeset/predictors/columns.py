@@ -1,0 +1,85 @@
+r"""Covariates in units of their columns, so that beliefs about theta do not depend on units of measurement.
+
+A prior N(0, I/lambda) means something only if the entries of theta have sizes that can be compared. Metres beside an
+intercept, or millimetres instead, change that by powers of ten. So every column k gets a unit of its own, the largest
+entry of it so far,
+
+    m_k = max over s of |x_sk|,        x'theta = (x/m)'(m theta),
+
+and the prior is about m theta. A column that is new takes its unit from its own first entry, which is known before the
+y of that row; otherwise units grow after a row, and the prior with them: to lambda |m theta|^2/2 is added what the new
+units ask for. So forecasts are predictable, and the same whatever units columns are measured in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from likeset._typing import Array
+from likeset.embedded import Embedded
+from likeset.families.beliefs import Beliefs
+from likeset.state_checks import expect_array
+from likeset.undo import Undo
+
+MOST_COLUMNS = 64  # beyond, beliefs stay on the span of the covariates seen, which is smaller at first
+
+
+class ColumnUnits:
+    """m_k, zero for columns in which nothing was seen.
+
+    >>> units = ColumnUnits(2)
+    >>> units.observe(np.array([1.0, 2000.0]))                       # nothing was seen in other units
+    >>> units.measured(np.array([1.0, 3000.0]))
+    array([1. , 1.5])
+    >>> units.observe(np.array([1.0, 4000.0]))                       # what was 1 is 1/2 now
+    array([1. , 0.5])
+    """
+
+    def __init__(self, dim: int) -> None:
+        self.units = np.zeros(dim)
+
+    def measured(self, x: Array) -> Array:
+        """x/m, with units that x itself brings."""
+        units = np.where(self.units > 0.0, self.units, np.abs(x))
+        return np.divide(x, units, out=np.zeros_like(x), where=units > 0.0)
+
+    def seen(self, phi: Embedded) -> Embedded:
+        """The covariate with these as its coordinates."""
+        return replace(phi, coordinates=self.measured(phi.x))
+
+    def observe(self, x: Array) -> Array | None:
+        """Take the units that x brings; the array is replaced. Old units in terms of new ones, if any have changed."""
+        old, self.units = self.units, np.maximum(self.units, np.abs(x))
+        ratios = np.divide(old, self.units, out=np.ones_like(old), where=old > 0.0)
+        return ratios if (ratios < 1.0).any() else None
+
+    def remember(self, undo: Undo) -> None:
+        """Keep the units."""
+        undo.keep(self)
+
+    def of_theta(self, beliefs: Beliefs, vectors: Array) -> Beliefs:
+        """Beliefs about m theta as beliefs about theta on the span of orthonormal columns ``vectors``."""
+        units = np.where(self.units > 0.0, self.units, 1.0)
+        found = Beliefs(beliefs.priors * float(np.median(units)) ** 2)
+        if beliefs.means.shape[1]:
+            span = vectors / units[:, None]
+            found.means = np.ascontiguousarray(beliefs.means @ span)
+            roots = np.linalg.solve(beliefs.factors, np.broadcast_to(span, (len(beliefs.priors), *span.shape)))
+            precision = np.linalg.inv(roots.transpose(0, 2, 1) @ roots)
+            found.factors = np.ascontiguousarray(
+                np.linalg.cholesky(0.5 * (precision + precision.transpose(0, 2, 1))), dtype=np.float64
+            )
+        return found
+
+    def state(self) -> dict[str, Array]:
+        """The units."""
+        return {"columns": self.units}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``."""
+        units = expect_array(state, "columns", self.units.shape)
+        if (units < 0.0).any():
+            raise ValueError("a column's unit is negative")
+        self.units = units

@@ -1,0 +1,44 @@
+"""A study as it looked earlier: its rows are taken again as they were scored, and the table is asked on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from likeset._typing import Array
+from likeset.study import answers
+from likeset.study.definition import Definition
+from likeset.study.engine import TOLD, Engine
+
+
+def look_times(rows: int, count: int) -> list[int]:
+    """About ``count`` numbers of rows from 1 to ``rows``, denser at first.
+
+    >>> look_times(100, 5), look_times(3, 10)
+    ([1, 3, 10, 32, 100], [1, 2, 3])
+    """
+    if rows == 0:
+        return []
+    return sorted({round(rows ** (i / max(count - 1, 1))) for i in range(count)} | {rows})
+
+
+def looks(definition: Definition, settings: dict[str, Any], scored: dict[str, Array], count: int) -> list[Any]:
+    """(number of rows, table) at about ``count`` times; the table is None once the set is empty."""
+    engine, found, before, told = Engine(definition, settings), [], 0, np.cumsum(scored[TOLD])
+    times = np.searchsorted(told, look_times(int(told[-1]) if len(told) else 0, count)) + 1
+    for rows in sorted(set(times.tolist())):
+        engine.replay({name: part[before:rows] for name, part in scored.items()})
+        before = rows
+        empty = engine.set.is_empty
+        found.append((int(told[rows - 1]), None if empty else answers.rows(definition, engine.set, engine.counts())))
+    return found
+
+
+def columns_over_time(found: list[Any], names: tuple[str, ...], lines: list[int]) -> list[Array]:
+    """Entries of the tables as arrays of shape (looks, lines); NaN where there is none."""
+    arrays = []
+    for name in names:
+        values = [[np.nan if t is None or t[i][name] is None else t[i][name] for i in lines] for _, t in found]
+        arrays.append(np.array(values, dtype=np.float64))
+    return arrays

@@ -1,0 +1,119 @@
+"""Rows pooled into blocks: as valid, under adaptive choice of levels, too; as narrow; and continued bit for bit."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import likeset as ls
+from likeset.study import engine, pooling
+from test_study_store import evidence
+
+RATES = {"bernoulli": (0.2, 0.5), "poisson": (0.7, 1.6)}
+
+
+def study(family, store=None, **options):
+    return ls.Study("p", factors={"arm": ["a", "b"]}, outcome={"y": family}, control="a", store=store, **options)
+
+
+def frame(arms, y):
+    return {"arm": ["ab"[i] for i in arms], "y": list(y)}
+
+
+def path(past, choices, rule):
+    """Levels of a block in which each is chosen by the outcomes before it."""
+    arms = []
+    for y in choices:
+        arms.append(rule(past, arms))
+        past = [*past, y]
+    return arms
+
+
+RULES = {
+    "repeat a success": lambda past, arms: (arms[-1] if past[-1] else 1 - arms[-1]) if arms else 0,
+    "b after two successes": lambda past, arms: int(sum(past[-2:]) == 2),
+    "alternate": lambda past, arms: len(arms) % 2,
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_block_is_a_fair_bet_whatever_chooses_the_levels(rule, monkeypatch):
+    """All outcomes of a block of five rows, each level chosen by the outcomes before: expected growth at most one."""
+    monkeypatch.setattr(pooling, "ALONE", 6)
+    monkeypatch.setattr(pooling, "PART", 1)
+    start = study("bernoulli")
+    past = [0, 1, 1, 0, 1, 0]
+    start.tell(frame([0, 1, 0, 1, 1, 0], past))
+    assert start._fresh()._pools
+    thetas = np.array([[0.0, 0.0], [-1.0, 0.5], [2.0, -1.0], [0.3, 0.3]])
+    p = 1 / (1 + np.exp(-thetas))
+    growth = np.zeros(len(thetas))
+    before = start.set.log_ratio(thetas)
+    for block in itertools.product((0, 1), repeat=5):
+        arms = path(past, block, RULES[rule])
+        after = study("bernoulli")
+        after.tell(frame([0, 1, 0, 1, 1, 0], past))
+        after.tell(frame(arms, block))
+        assert after.set.n_observations == 6 + len(set(arms))  # the block was pooled
+        chance = np.prod([p[:, a] if y else 1 - p[:, a] for a, y in zip(arms, block, strict=True)], axis=0)
+        growth += chance * np.exp(after.set.log_ratio(thetas) - before)
+    assert (growth <= 1 + 1e-9).all() and (growth > 0.9).all()
+
+
+@pytest.mark.parametrize("family", RATES)
+def test_pooled_intervals_are_those_of_single_rows(family, monkeypatch):
+    rng = np.random.default_rng(0)
+    arms = rng.integers(0, 2, 1500)
+    draw = rng.poisson if family == "poisson" else lambda rate: rng.random(len(rate)) < rate
+    y = draw(np.array(RATES[family])[arms]).astype(float)
+    one = study(family)
+    one.tell(frame(arms, y))
+    assert one.set.n_observations < 600
+    monkeypatch.setattr(pooling, "ALONE", 10**9)
+    other = study(family)
+    other.tell(frame(arms, y))
+    assert other.set.n_observations == 1500
+    widths = np.array([[row["z_upper"] - row["z_lower"] for row in s.rows()] for s in (one, other)])
+    np.testing.assert_allclose(widths[0], widths[1], rtol=0.03)
+    for name in ("n", "observed"):
+        np.testing.assert_allclose(*([row[name] for row in s.rows()] for s in (one, other)))
+    np.testing.assert_allclose(*([row["estimate"] for row in s.rows()] for s in (one, other)), rtol=1e-4)
+
+
+def test_totals_pool_as_rows_do():
+    days = study("bernoulli", trials="n")
+    days.tell({"arm": ["a", "b"] * 400, "y": [3, 5] * 400, "n": [10, 10] * 400})
+    assert days.set.n_observations < 560
+    assert [(row["n"], row["observed"]) for row in days.rows()] == [(4000, 0.3), (4000, 0.5)]
+    hours = study("poisson", exposure="h")
+    hours.tell({"arm": ["a", "b"] * 400, "y": [3, 5] * 400, "h": [2.0, 4.0] * 400})
+    assert [(row["n"], row["observed"]) for row in hours.rows()] == [(400, 1.5), (400, 1.25)]
+
+
+def test_pooled_rows_are_kept_and_travel(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "STATE_EVERY", 100)
+    rng = np.random.default_rng(1)
+    memory = study("bernoulli", key="id")
+    stored = study("bernoulli", tmp_path / "a", key="id")
+    for start in range(0, 3000, 1000):
+        arms = rng.integers(0, 2, 1000)
+        rows = frame(arms, rng.integers(0, 2, 1000)) | {"id": list(range(start, start + 1000))}
+        assert memory.tell(rows) == stored.tell(rows) == ls.Told(1000, 0, start + 1000)
+        stored.store.close()
+        stored = ls.Study("p", store=tmp_path / "a")
+    assert stored.n == len(stored._fresh()) == 3000 and stored.to_json()["rows_recorded"] == 3000
+    assert evidence(stored) == evidence(memory)
+    assert stored.tell(rows).repeated == 1000
+    stored.export(tmp_path / "out")
+    again = ls.Study.import_from(tmp_path / "out", store=tmp_path / "b")
+    assert evidence(again) == evidence(stored) and again.fingerprint == stored.fingerprint
+    assert [n for n, _ in stored._looks(20)][-1] == 3000
+
+
+def test_what_cannot_be_pooled_is_not():
+    both = {"arm": ["a", "b"], "page": ["x", "y"]}
+    assert not ls.Study("p", factors=both, outcome={"y": "bernoulli"}, store=None)._fresh()._pools
+    assert not study(ls.Gaussian(1.0))._fresh()._pools
+    assert not ls.Study("p", formula="~ x", outcome={"y": "poisson"}, store=None)._fresh()._pools
+    with_voices = study("bernoulli", bound=3.0)
+    assert with_voices._fresh()._pools == (with_voices._fresh().sequence.voices is None)
