@@ -11,6 +11,7 @@ import numpy as np
 from likeset._typing import Array
 from likeset.arguments import flag, generator
 from likeset.bandits.arms import Arms, how_many
+from likeset.bandits.certified_maximum import can_certify, certified_maximum
 from likeset.bandits.continuous import Box, most_optimistic, safest
 from likeset.bandits.differences import difference_uppers
 from likeset.bandits.protocols import checked_sequence, refuse_outcome
@@ -19,6 +20,9 @@ from likeset.bandits.running import RunningBounds
 from likeset.bandits.ties import highest
 from likeset.bandits.until import Certificate, Until, checked_until, level_sets
 from likeset.errors import EmptySetError, InvalidArgumentError
+from likeset.sequence import ConfidenceSequence
+
+_GAP_TOLERANCE, _GAP_SOLVES = 0.05, 4000  # of the width at x, and cells of the box
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +35,9 @@ class Recommendation:
     gap     largest upper bound of any arm's reward, minus ``lower``: nothing on offer pays more than lower + gap
     alpha   both hold with probability at least 1 - alpha, at all times at once
 
-    In a box ``lower`` is as certain, but both x and the largest upper bound are found by a search.
+    In a box x is found by a search, and the largest upper bound by branch and bound over the whole box, where that is
+    possible (:mod:`~likeset.bandits.certified_maximum`: up to three continuous coordinates and usual kernels; linear
+    models); otherwise ``searched`` is true: the largest upper bound is that of a search, too.
     """
 
     arm: int | None
@@ -39,10 +45,11 @@ class Recommendation:
     lower: float
     gap: float
     alpha: float
+    searched: bool = False
 
     def __str__(self) -> str:
         what = f"x = {np.array2string(self.x, precision=4)}" if self.arm is None else f"arm {self.arm}"
-        searched = ", as far as a search of the box finds" if self.arm is None else ""
+        searched = ", as far as a search of the box finds" if self.searched else ""
         return (
             f"{what} pays at least {self.lower:.4g}, and nothing on offer pays over {self.gap:.4g} more than that"
             f"{searched}, with probability at least {1 - self.alpha:g}"
@@ -181,6 +188,8 @@ class Policy(ABC):
 
     def _refuse_until(self, until: Until) -> None:
         """Raise a typed error for an end that cannot be certified here."""
+        if isinstance(self.arms, Box) and until.kind == "gain" and can_certify(self.seq.space, self.arms):
+            return
         if self.arms.fixed is None:
             raise InvalidArgumentError(
                 "until", until.settings, "needs arms that stay the same", "give arms= to the policy, or leave until out"
@@ -188,6 +197,14 @@ class Policy(ABC):
 
     def _certified(self, current: Any, until: Until) -> Certificate | None:
         """The certificate for ``until``, if the set backs it."""
+        if isinstance(self.arms, Box):
+            best_point = self._recommended_point(self.arms)
+            if best_point.gap > until.amount:
+                return None
+            return Certificate(
+                None, best_point.x, self.seq.alpha, until.amount, best_point.lower, best_point.lower + best_point.gap,
+                np.inf, self._counted(current), self._provable, claim="gain",
+            )  # fmt: skip
         rows = self.arms.rows(None)
         low, high = self._score_bounds(rows)
         lowers, uppers = self.reward.band(low, high)
@@ -246,13 +263,19 @@ class Policy(ABC):
 
     def _recommended_point(self, box: Box) -> Recommendation:
         current, rng = self.seq.set, np.random.default_rng(0)  # of its own: looking does not change what is asked next
-        x = safest(current, self.reward, box.box, rng, box.observed(self.seq))
-        peak = most_optimistic(current, self.reward, box.box, rng)
+        x = safest(current, self.reward, box, rng, box.observed(self.seq))
+        if isinstance(self.seq, ConfidenceSequence) and can_certify(self.seq.space, box):
+            low, high = self.reward.score_bounds(*current.interval(x[None, :]))
+            tolerance = _GAP_TOLERANCE * float(high[0] - low[0])
+            top = certified_maximum(current, self.seq.space, self.reward, box, tolerance, _GAP_SOLVES)
+            lowers, uppers = self.reward.band(low, np.array([max(top, float(high[0]))]))
+            return self._claim(None, x, float(lowers[0]), float(uppers[0]))
+        peak = most_optimistic(current, self.reward, box, rng)
         lowers, uppers = self.reward.bounds(*current.interval(np.stack([x, peak])))
-        return self._claim(None, x, float(lowers[0]), float(uppers.max()))
+        return self._claim(None, x, float(lowers[0]), float(uppers.max()), searched=True)
 
-    def _claim(self, arm: int | None, x: Array, lower: float, upper: float) -> Recommendation:
+    def _claim(self, arm: int | None, x: Array, lower: float, upper: float, searched: bool = False) -> Recommendation:
         # Upward, as bounds are rounded; a reward that overflows says nothing about what lies above it.
         gap = upper - lower if np.isfinite(lower) else np.inf
         gap = float(np.nextafter(gap, np.inf)) if gap > 0 else 0.0
-        return Recommendation(arm, x.copy(), lower, gap, self.seq.alpha)
+        return Recommendation(arm, x.copy(), lower, gap, self.seq.alpha, searched)

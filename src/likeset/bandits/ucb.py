@@ -96,7 +96,7 @@ class UCB(Policy):
             raise self.arms.refused(arms)
         if n is not None:
             positive_integer("n", n, 1, "in a box one point is searched for")
-        point = most_optimistic(self.seq.set, self.reward, self.arms.box, self._search)
+        point = most_optimistic(self.seq.set, self.reward, self.arms, self._search)
         return point if n is None else [point]
 
     def _choose(self, rows: Array, n: int) -> list[int]:
