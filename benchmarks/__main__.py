@@ -23,6 +23,7 @@ from benchmarks import (
     deciding,
     families,
     growth,
+    laboratory,
     linear,
     product,
     rkhs,
@@ -57,6 +58,7 @@ STUDIES = {
     "voices": voices.run,
     "choosing": choosing.run,
     "deciding": deciding.run,
+    "laboratory": laboratory.run,
 }  # what else was tried: only when asked for
 
 
