@@ -20,6 +20,7 @@ from benchmarks import (
     bulk,
     choosing,
     companion,
+    contrasts,
     deciding,
     families,
     growth,
@@ -59,6 +60,8 @@ STUDIES = {
     "choosing": choosing.run,
     "deciding": deciding.run,
     "laboratory": laboratory.run,
+    "contrasts": contrasts.run,
+    "coefficients": contrasts.run_coefficients,
 }  # what else was tried: only when asked for
 
 

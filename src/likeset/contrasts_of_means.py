@@ -1,0 +1,109 @@
+r"""Contrasts of means: differences, ratios and odds ratios of E[y] at two covariates.
+
+With m(z) = E[y given z] and d = x'theta - y'theta, where a contrast is a function of d alone its bounds are those of d,
+exact for every family that says so (``mean_link``):
+
+    m affine in z           m(x'theta) - m(y'theta) = slope d              Gaussian and other noise around z
+    log m affine in z       m(x'theta) / m(y'theta) = exp(slope d)         counts, rates, survival times
+    logit m affine in z     odds(x'theta) / odds(y'theta) = exp(slope d)   proportions
+
+Otherwise it is a function of two linear predictors, monotone in each (:mod:`~likeset.pairs`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from likeset._typing import EPS, Array
+from likeset.errors import InvalidArgumentError
+from likeset.families.answers import mean_link
+from likeset.families.base import Family
+from likeset.pairs import Bounds, bounds_of_function
+
+if TYPE_CHECKING:
+    from likeset.sets import LikelihoodSet
+
+LINK = {"difference": "identity", "ratio": "log", "odds": "logit"}
+"""The contrasts, and the scale on which the mean must be affine in z for exact bounds."""
+
+
+def contrast_of_means(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str) -> Bounds:
+    """Bounds of the contrast ``of`` E[y] at rows X against rows Y."""
+    link = mean_link(family)
+    if link is not None and link == LINK[of]:
+        return _of_difference(s, family, X, Y, of)
+    mean = family.mean
+    contrasts = {
+        "difference": lambda a, b: mean(a) - mean(b),
+        "ratio": lambda a, b: mean(a) / mean(b),
+        "odds": lambda a, b: mean(a) / (1.0 - mean(a)) * (1.0 - mean(b)) / mean(b),
+    }
+    if of == "difference":
+        return bounds_of_function(s, contrasts[of], X, Y)
+    outer = _quotient_of_ends(s, family, X, Y, of)
+    # A mean that may be zero, or a proportion that may be one: an end is zero or infinite, and the ends say it all.
+    open_end = ~((outer.lower > 0.0) & np.isfinite(outer.upper))
+    if open_end.all():
+        return outer
+    inner = bounds_of_function(s, contrasts[of], X[~open_end], Y[~open_end])
+    for whole, part in ((outer.lower, inner.lower), (outer.upper, inner.upper), (outer.gap, inner.gap)):
+        whole[~open_end] = part
+    return outer
+
+
+def _of_difference(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str) -> Bounds:
+    """An increasing or decreasing function of d = x'theta - y'theta."""
+    ends = np.asarray(family.mean(np.array([0.0, 1.0])), dtype=np.float64)
+    slope = 1.0  # of the log odds
+    if of != "odds":
+        slope = float(ends[1] - ends[0] if of == "difference" else np.log(ends[1]) - np.log(ends[0]))
+    ones = np.ones(len(X))
+    ends_of_d = []
+    for first, second in ((X, Y), (Y, X)):
+        points = s._pair_support(first, second, ones, -ones)[1]
+        ends_of_d.append((s.upper_difference(first, second), points[:, 0] - points[:, 1]))
+    (upper, high_attained), (lower, low_attained) = ends_of_d
+    high, high_attained, low, low_attained = upper, high_attained, -lower, -low_attained
+    if slope < 0:
+        high, high_attained, low, low_attained = low, low_attained, high, high_attained
+
+    def rescaled(d: Array) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return slope * d if of == "difference" else np.exp(slope * d)
+
+    low, high = rescaled(low), rescaled(high)
+    with np.errstate(invalid="ignore"):
+        gap = np.fmax(high - rescaled(high_attained), rescaled(low_attained) - low)
+    gap = np.where(np.isfinite(gap), np.maximum(gap, 0.0), 0.0)
+    rounding = 8 * EPS
+    low = np.where(np.isfinite(low), low - rounding * np.abs(low), low)
+    high = np.where(np.isfinite(high), high + rounding * np.abs(high), high)
+    return Bounds(low, high, gap)
+
+
+def _quotient_of_ends(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str) -> Bounds:
+    """[least of the first / largest of the second, largest / least] from each row's own interval; refuses other means.
+
+    A ratio is monotone where both means are positive, odds where they are proportions.
+    """
+    ends = []
+    for rows in (X, Y):
+        means = np.sort(np.asarray(family.mean(np.clip(np.array(s.interval(rows)), -1e300, 1e300)), np.float64), axis=0)
+        if (means < 0.0).any():
+            raise InvalidArgumentError(
+                "of", of, f"needs positive means, and {means.min():g} is a plausible one", 'ask for of="difference"'
+            )
+        if of == "odds" and (means > 1.0).any():
+            raise InvalidArgumentError(
+                "of", of, f"needs means below one, and {means.max():g} is a plausible one", 'ask for of="ratio"'
+            )
+        with np.errstate(divide="ignore"):
+            ends.append(means if of == "ratio" else means / (1.0 - means))
+    (low, high), (least, most) = ends
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        lower, upper = low / most, high / least
+    lower = np.where(np.isfinite(lower), lower * (1.0 - 8 * EPS), 0.0)
+    upper = np.where(np.isfinite(upper), upper * (1.0 + 8 * EPS), np.inf)
+    return Bounds(lower, upper, np.full(len(X), np.inf))
