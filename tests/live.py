@@ -55,6 +55,7 @@ class LiveObjects:
         rivals = [*comparison.applicable(ls.Gaussian(0.5), self.plane, 0.1).values()]
         rivals += comparison.applicable(ls.Poisson(), self.plane, 0.1).values()
         rivals += comparison.applicable(ls.Laplace(0.5), self.grid, 0.1).values()
+        rivals += comparison.applicable(ls.Gaussian(ls.Unknown()), self.plane, 0.1).values()
         self.comparisons = [self._feed(c) for c in rivals]
         self.several = self._feed(ls.AnyOf((ls.Gaussian(0.3), self.plane), (ls.Laplace(0.3), self.plane), alpha=0.1))
         self.sets = [s.set for s in (*self.sequences, *self.comparisons)]
