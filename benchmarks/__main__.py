@@ -23,6 +23,7 @@ from benchmarks import (
     families,
     growth,
     linear,
+    page,
     product,
     rkhs,
     start,
@@ -55,6 +56,7 @@ STUDIES = {
     "stops": stops.run,
     "voices": voices.run,
     "choosing": choosing.run,
+    "page": page.run,
 }  # what else was tried: only when asked for
 
 
