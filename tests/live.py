@@ -70,7 +70,8 @@ class LiveObjects:
         self.curvature = theory.Curvature.of(ls.Poisson(), 1.5, x)
         self.results = [
             *self.traces, self.small, self.sequences[0].set.support([[1.0, 0.0]]),
-            self.sequences[0].set.evidence([[1.0, 0.0]], below=0.1), self.policies[2].certificate,
+            self.sequences[0].set.evidence([[1.0, 0.0]], below=0.1),
+            self.sequences[0].set.contrast([[1.0, 0.0]], [[0.0, 1.0]]), self.policies[2].certificate,
             self.policies[0].recommend(),
             ls.Reward(np.exp), self.log_partition, self.curvature,
             theory.bregman_information_gain(ls.Gaussian(), x, nu=1.0),

@@ -64,7 +64,9 @@ def level_snapshot(stream: Stream, alpha: float, numerator_loss: float) -> Level
     gains = ledger.gains - numerator_loss / max(len(ledger.gains), 1)
     groups, joint = ledger.groups(stream.basis.dimension), VoiceTable.joint(len(gains))
     evidence = evidence_of(groups, ledger.terms(), gains, joint, -math.log(alpha), stream.space.bound)
-    return LevelSnapshot(stream.space, stream.basis, evidence, alpha, stream.family.convex, len(ledger))
+    return LevelSnapshot(
+        stream.space, stream.basis, evidence, alpha, stream.family.convex, len(ledger), family=stream.family
+    )
 
 
 def lowest(

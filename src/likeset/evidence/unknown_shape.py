@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
-from typing import NoReturn
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from likeset._solver.evaluate import term_values
 from likeset._solver.problem import Kernel, VoiceTable
 from likeset._solver.shapes import ShapeKernel, ShapeTerms
 from likeset._typing import EPS, Array, Mask
-from likeset.errors import InvalidArgumentError
 from likeset.evidence.evidence import Evidence, Groups
 
 
@@ -32,7 +30,7 @@ class ShapeEvidence:
     gains: Array
     threshold: float
     bound: float
-    _made: dict[float, Evidence] = field(default_factory=dict, repr=False, compare=False)
+    _made: dict[float, Evidence] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def at(self, p: float) -> Evidence:
         """The evidence at one shape."""
@@ -79,28 +77,22 @@ class ShapeEvidence:
         return np.concatenate([pair[0] for pair in found]), np.concatenate([pair[1] for pair in found])
 
     @property
-    def level_sets(self) -> Evidence:
-        """There is none: the function of theta that is projected is not a sum of terms."""
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise InvalidArgumentError(
-            "family", self.terms, "has an unknown shape, for which evidence against a hypothesis is not computed yet",
-            "ask interval(x, alpha=...) at the levels that matter, or give the shape",
-        )  # fmt: skip
+    def level_sets(self) -> ShapeEvidence:
+        """A convex function of theta with the same level sets: log R itself, jointly convex in theta and the shape."""
+        return self
 
     def nats(self, heights: Array) -> Array:
-        """As ``level_sets``."""
-        self._refuse()
+        """log R where the function of ``level_sets`` has these values."""
+        return heights
 
     def height_of_a_nat(self, height: float) -> float:
-        """As ``level_sets``."""
-        self._refuse()
+        """By how much that function grows, about, where log R grows by one."""
+        return 1.0
 
-    @property
+    @cached_property
     def size(self) -> float:
-        """As ``level_sets``."""
-        self._refuse()
+        """What the rounding of log R is proportional to."""
+        return self.at(float(self._shapes(self._origin, None)[0])).size if len(self.gains) else 0.0
 
     @cached_property
     def charge(self) -> float:

@@ -26,6 +26,8 @@ class Binomial(CurveFamily):
     True
     """
 
+    mean_link = "logit"
+
     curve = Curve.SOFTPLUS
     discrete = True
     size_name = "trials"

@@ -55,6 +55,8 @@ class Gamma(LossFamily):
     -2.0
     """
 
+    mean_link = "log"
+
     loss = Loss(gamma, gamma_remainder)
 
     def __init__(self, shape: float = 1.0) -> None:

@@ -46,6 +46,8 @@ class Logistic(LossFamily):
     True
     """
 
+    mean_link = "identity"
+
     loss = Loss(logistic, logistic_remainder)
     largest_offset = LARGEST
 

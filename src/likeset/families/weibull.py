@@ -161,6 +161,8 @@ class Weibull(_Survival):
     -1.44
     """
 
+    mean_link = "log"
+
     def observations(self, y: Any) -> Array:
         """Positive times, with event flags."""
         pairs = survival_pairs(y)
@@ -212,6 +214,8 @@ class LogWeibull(_Survival):
     The Jacobian cancels in every ratio: sets equal those of :class:`Weibull` on e^Y.
     E[Y] = -(z + 0.5772...) / p.
     """
+
+    mean_link = "identity"
 
     def observations(self, y: Any) -> Array:
         """Real log-times whose t^p is representable, with event flags."""
