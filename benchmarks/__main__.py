@@ -20,6 +20,7 @@ from benchmarks import (
     bulk,
     choosing,
     companion,
+    contrasts,
     families,
     growth,
     linear,
@@ -57,6 +58,8 @@ STUDIES = {
     "voices": voices.run,
     "choosing": choosing.run,
     "page": page.run,
+    "contrasts": contrasts.run,
+    "coefficients": contrasts.run_coefficients,
 }  # what else was tried: only when asked for
 
 
