@@ -63,6 +63,7 @@ class LiveObjects:
         rivals = [*comparison.applicable(ls.Gaussian(0.5), self.plane, 0.1).values()]
         rivals += comparison.applicable(ls.Poisson(), self.plane, 0.1).values()
         rivals += comparison.applicable(ls.Laplace(0.5), self.grid, 0.1).values()
+        rivals += comparison.applicable(ls.Gaussian(ls.Unknown()), self.plane, 0.1).values()
         self.comparisons = [self._feed(c) for c in rivals]
         self.several = self._feed(ls.AnyOf((ls.Gaussian(0.3), self.plane), (ls.Laplace(0.3), self.plane), alpha=0.1))
         self.sets = [s.set for s in (*self.sequences, *self.comparisons)]
@@ -93,6 +94,7 @@ class LiveObjects:
         self.studies = [_told(study) for study in _studies()]
         self.stores = [ls.Store(None), *(study.store for study in self.studies)]
         self.results.append(ls.Told(1, 0, 1))
+        self.results += [ls.Below(0.5, ls.Bernoulli()), ls.Above(0.0, ls.Gaussian(0.1)), self.sequences[0].belief]
         self.results += [ls.OnlineTests(0.1), _any_model(), comparison.BettingMean(0.1)]
         self.saved = str(folder / "saved.likeset")
         self.sequences[0].save(self.saved)
@@ -139,6 +141,7 @@ class LiveObjects:
             ls.Elimination(fresh(self.plane), arms), ls.LowerBound(fresh(self.plane), arms),
             ls.UCB(fresh(self.plane), arms, running_intersection=False, reward="decreasing"),
             ls.UCB(self.comparisons[0], arms), ls.Guarded(fresh(self.plane), arms), ls.Guarded(fresh(self.plane)),
+            ls.Guarded(fresh(self.line), bounds=[[0.0, 1.0]], until={"gain": 0.1}),
         ]  # fmt: skip
         policies[0].tell(policies[0].ask(), 0.3)
         return policies

@@ -12,6 +12,8 @@ from . import theory as theory
 from .any_of import AnyOf as AnyOf
 from .any_of import AnyOfSet as AnyOfSet
 from .bandits import UCB as UCB
+from .bandits import Above as Above
+from .bandits import Below as Below
 from .bandits import Certificate as Certificate
 from .bandits import Elimination as Elimination
 from .bandits import Guarded as Guarded
