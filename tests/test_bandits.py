@@ -914,6 +914,7 @@ class Interrupter:
     def __call__(self, frame, event, argument):
         if frame.f_code.co_name not in self.functions or not frame.f_code.co_filename.endswith("running.py"):
             return None
+        frame.f_trace = self.step  # Python 3.13 heeds the next line only where there is a tracer already
         frame.f_trace_opcodes = True
         return self.step
 
