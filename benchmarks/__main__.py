@@ -27,6 +27,7 @@ from benchmarks import (
     rkhs,
     start,
     stops,
+    study,
     support,
     updates,
     variants,
@@ -55,6 +56,7 @@ STUDIES = {
     "stops": stops.run,
     "voices": voices.run,
     "choosing": choosing.run,
+    "study": study.run,
 }  # what else was tried: only when asked for
 
 
