@@ -8,10 +8,14 @@ READY := $(VENV)/.ready
 KERNEL_TESTS := tests/test_support_quadratic.py tests/test_support_smooth.py tests/test_support_piecewise.py \
 	tests/test_newton.py tests/test_window_points.py tests/test_windows.py tests/test_predictors.py
 
-.PHONY: run test test-slow test-oldest coverage bench lint docs clean
+.PHONY: run demo test test-slow test-oldest coverage bench lint docs clean
 
 run: $(READY)  ## the main job: the paper's experiments, small; report in out/report.html
 	$(BIN)/likeset reproduce --quick --out out
+
+demo: $(READY)  ## three example studies in out/demo.db, and the page on them
+	mkdir -p out
+	$(BIN)/likeset demo out/demo.db
 
 test: $(READY)  ## linters and all tests, side by side
 	@$(MAKE) --no-print-directory lint & linters=$$!; \

@@ -30,7 +30,7 @@ COLUMNS = [
 
 
 def run(progress: Progress, quick: bool) -> Report:
-    """1e6 rows x 20 columns through tell, in memory and on disk; a table of 10 levels; ``likeset watch`` of 1e5 rows."""
+    """1e6 rows x 20 columns through tell, in memory and on disk; a table of 10 levels; ``likeset watch``."""
     report = Report("studies beside the engine", COLUMNS)
     n = 20_000 if quick else 1_000_000
     task = progress.add_task("study", total=4)

@@ -48,6 +48,7 @@ class LiveObjects:
         ]
         self.unknown = [ls.Unknown(), ls.Unknown(0.1, 3.0)]
         self.sequences += [self._fed(ls.Gaussian(sigma=u), self.plane) for u in self.unknown]
+        self.sequences += [self._fed(f(ls.Unknown(0.5, 4.0)), self.plane) for f in (ls.Laplace, ls.Weibull)]
         self.refuted = ls.ConfidenceSequence(ls.Gaussian(0.1), self.plane)
         self.refuted.update([[1.0, 0.0]] * 3, [50.0] * 3)
         self.sequences.append(self.refuted)
@@ -69,7 +70,8 @@ class LiveObjects:
         self.curvature = theory.Curvature.of(ls.Poisson(), 1.5, x)
         self.results = [
             *self.traces, self.small, self.sequences[0].set.support([[1.0, 0.0]]),
-            self.sequences[0].set.evidence([[1.0, 0.0]], below=0.1), self.policies[2].certificate,
+            self.sequences[0].set.evidence([[1.0, 0.0]], below=0.1),
+            self.sequences[0].set.contrast([[1.0, 0.0]], [[0.0, 1.0]]), self.policies[2].certificate,
             self.policies[0].recommend(),
             ls.Reward(np.exp), self.log_partition, self.curvature,
             theory.bregman_information_gain(ls.Gaussian(), x, nu=1.0),

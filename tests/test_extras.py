@@ -129,4 +129,4 @@ def test_what_is_imported_is_declared():
     for name, extra in EXTRA_OF.items():
         assert INSTALLED_AS.get(name, name) in packages_of(extras[extra])
     assert set(EXTRA_OF.values()) == set(re.search(r"\[(.*)\]", extras["all"][0])[1].split(","))
-    assert "likeset[all,bench]" in extras["test"]  # make installs everything
+    assert "likeset[all,bench,docs]" in extras["test"]  # make installs everything

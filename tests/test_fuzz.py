@@ -217,7 +217,7 @@ class Fuzzer:
         signal.setitimer(signal.ITIMER_REAL, 120 * SECONDS)  # for what waits and does not work
         try:
             answer = function(*args, **kwargs)
-            if label.endswith(("interval", "intervals", "bounding_box")) and (answer[0] > answer[1]).any():
+            if label.endswith(("interval", "intervals", "bounding_box")) and np.any(answer[0] > answer[1]):
                 problem = "crossed ends"
         except ls.LikesetError as error:
             problem = _fault_of_message(error)

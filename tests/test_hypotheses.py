@@ -149,6 +149,29 @@ def test_an_unknown_scale(unit):
     assert s.evidence(theta=unit * best).log_e_value == pytest.approx(s.log_ratio(unit * best))
 
 
+def test_an_unknown_shape():
+    """log R is the least over shapes: never above it at any of them, and about the least over a fine grid."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(60, 2))
+    y = ls.Weibull(1.5).sample(X @ THETA[:2], rng)
+    sequence = ls.ConfidenceSequence(ls.Weibull(shape=ls.Unknown(0.5, 4.0)), ls.Linear(2, 2.0), voices=None)
+    sequence.update(X, y)
+    s = sequence.set
+    x = np.array([[1.0, 0.0], [0.3, 1.0]])
+    for c in (s.lower(x) - 0.1, s.lower(x) + 0.1):
+        found = s.evidence(x, below=c)
+        assert np.array_equal(found.e_value > 20, s.lower(x) > c)
+        assert (found.gap <= 1e-4).all()
+        for i in range(2):
+            constraints = {"type": "ineq", "fun": lambda t, i=i, c=c: c[i] - x[i] @ t}
+            local = minimize(s.log_ratio, s.centre, method="SLSQP", constraints=[constraints], options={"ftol": 1e-10})
+            assert x[i] @ local.x <= c[i] + 1e-8
+            assert found.log_e_value[i] == pytest.approx(local.fun, abs=2e-3)
+            assert found.log_e_value[i] <= local.fun + 1e-5
+    wider, narrower = s.interval(x, alpha=0.001), s.interval(x, alpha=0.3)
+    assert (wider[0] < s.lower(x)).all() and (narrower[0] > s.lower(x)).all()
+
+
 def test_the_equal_hypothesis_is_the_stronger_of_both_sides():
     s = filled(ls.Poisson()).set
     X, c = np.eye(3), np.array([0.2, -0.9, 0.9])

@@ -475,3 +475,16 @@ def test_kills_lose_nothing_that_was_acknowledged(tmp_path):
 def test_hundreds_of_kills(tmp_path):
     acknowledged, extra = check_kills(tmp_path, 300, seed=1)
     assert acknowledged > 300 and extra > 0  # some were hit between the disk and the acknowledgement
+
+
+def test_factors_mean_the_same_in_whatever_order_they_are_named(tmp_path):
+    """The order of factors is that of the design's columns: it is the stored one for everybody."""
+    factors = {"dose": (0, 10), "arm": ["left", "right"]}
+    one = ls.Study("s", factors=factors, outcome={"y": ls.Gaussian(1.0)}, store=tmp_path / "x.db")
+    one.tell([{"dose": float(i % 11), "arm": ("left", "right")[i % 2], "y": 5.0 * (i % 2)} for i in range(40)])
+    turned = dict(reversed(factors.items()))
+    for other in (
+        ls.Study("s", store=tmp_path / "x.db"),
+        ls.Study("s", factors=turned, outcome={"y": ls.Gaussian(1.0)}, store=tmp_path / "x.db"),
+    ):
+        assert other.rows() == one.rows() and other.definition.columns == one.definition.columns

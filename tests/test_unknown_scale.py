@@ -169,7 +169,7 @@ def test_one_step_growth(sigma, monkeypatch):
     honest = ScalePosterior.gain
 
     def forgetful(self):  # does not pay for what it did not know of z
-        return replace(honest(self), constants=honest(self).constants + 0.5 * np.resize(self.scale.log_growth, 44))
+        return replace(honest(self), constants=honest(self).constants + 0.5 * np.resize(self.scale.log_growth, 55))
 
     monkeypatch.setattr(ScalePosterior, "gain", forgetful)
     with pytest.raises(checks.ContractError):

@@ -55,6 +55,7 @@ from .families import StudentT as StudentT
 from .families import Unknown as Unknown
 from .families import Weibull as Weibull
 from .hypotheses import EValue as EValue
+from .pairs import Bounds as Bounds
 from .persistence import load as load
 from .predictors import FTRL as FTRL
 from .predictors import VAW as VAW

@@ -174,7 +174,7 @@ def writing(path: Path) -> Iterator[Path]:
 
 def real_array(name: str, value: Any) -> Array:
     """Any array-like of finite real numbers as a fresh float64 array (−0.0 becomes 0.0)."""
-    raw = value if type(value) is np.ndarray else _plain_array(name, value)
+    raw = value if type(value) is np.ndarray else _plain_array(name, _dense(name, value))
     if raw.size > LARGEST_SIZE:
         raise ShapeError(name, value, f"has {raw.size:,} entries, above {LARGEST_SIZE:,}", "pass it in smaller parts")
     if raw.dtype.kind not in "biuf":
@@ -223,6 +223,15 @@ def _plain_array(name: str, value: Any) -> NDArray[Any]:
         ) from None
 
 
+def _dense(name: str, value: Any) -> Any:
+    """A sparse matrix of SciPy with all its zeros; anything else as it is."""
+    if not type(value).__module__.startswith("scipy.sparse") or not hasattr(value, "toarray"):
+        return value
+    if math.prod(value.shape) > LARGEST_SIZE:
+        raise ShapeError(name, value, f"has more than {LARGEST_SIZE:,} entries", "pass it in smaller parts")
+    return np.asarray(value.toarray())
+
+
 def _length(value: Any) -> int:
     try:
         return len(value)
@@ -242,9 +251,39 @@ def _numbers_of_objects(name: str, value: Any, raw: NDArray[Any]) -> Array:
             warnings.simplefilter("error")
             return raw.astype(np.float64)
     except Exception:
-        raise InvalidArgumentError(
-            name, value, f"has dtype {raw.dtype}, not real numbers", "convert it to float first"
-        ) from None
+        raise InvalidArgumentError(name, value, *_what_is_wrong(value, raw)) from None
+
+
+def _what_is_wrong(value: Any, raw: NDArray[Any]) -> tuple[str, str]:
+    """Problem and remedy of what is no array of numbers, in words."""
+    if isinstance(value, dict):
+        return "is a dict, whose order means nothing", "pass its values as a list, or a list of rows"
+    if isinstance(value, (set, frozenset)):
+        return "is a set, whose order means nothing", "pass a list"
+    if isinstance(value, Iterator):
+        return f"is a {type(value).__name__}, which can be read only once", "pass list(...) of it"
+    if raw.dtype.kind in "US":
+        return "is text, not numbers" if raw.ndim == 0 else f"holds text ({str(_some(raw))!r})", "pass numbers"
+    if raw.dtype.kind in "mMc":
+        kind = {"m": "durations", "M": "dates", "c": "complex numbers"}[raw.dtype.kind]
+        return f"holds {kind}, not real numbers", "convert it to float first"
+    if raw.dtype.kind == "O":
+        odd = [entry for entry in raw.flat[: 10**4] if isinstance(entry, _NEVER_NUMBERS) or not _counts(entry)]
+        entry = odd[0] if odd else None
+        if isinstance(entry, str):
+            return f"holds text ({entry[:40]!r})", "pass numbers"
+        if entry is None:
+            return "holds None", "drop rows with missing values, or fill them in"
+        return f"holds a {type(entry).__name__}, not a real number", "convert it to float first"
+    return f"has dtype {raw.dtype}, not real numbers", "convert it to float first"
+
+
+def _some(raw: NDArray[Any]) -> Any:
+    return raw.flat[0] if raw.size else ""
+
+
+def _counts(entry: Any) -> bool:
+    return isinstance(entry, (int, float, np.number)) or hasattr(type(entry), "__float__")
 
 
 def _as_float64(raw: NDArray[Any]) -> Array:

@@ -23,6 +23,7 @@ from likeset.paper.experiments.command import reproduce
 from likeset.paper.theory.command import theory_command
 from likeset.study.commands.study import app as study_app
 from likeset.study.commands.watch import watch
+from likeset.web.command import demo_command, serve_command
 
 app = typer.Typer(
     help="Anytime-valid likelihood-ratio confidence sets: look after every observation, stop when you like.",
@@ -149,6 +150,8 @@ app.command()(watch)
 app.add_typer(study_app, name="study")
 app.command(name="compare")(compare_command)
 app.command(name="theory")(theory_command)
+app.command(name="serve")(serve_command)
+app.command(name="demo")(demo_command)
 
 
 def main() -> None:

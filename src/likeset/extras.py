@@ -10,6 +10,7 @@ from likeset.errors import MissingPackageError
 
 EXTRA_OF = {"matplotlib": "plots", "typer": "cli", "rich": "cli", "sklearn": "kernels", "distributed": "cluster"}
 EXTRA_OF |= dict.fromkeys(("narwhals", "formulaic", "pandas", "pyarrow"), "study")
+EXTRA_OF |= dict.fromkeys(("starlette", "uvicorn", "jinja2", "anyio"), "web")
 _INSTALLED_AS = {"sklearn": "scikit-learn"}
 
 

@@ -14,6 +14,7 @@ from likeset._typing import Array, IntArray
 from likeset.evidence.directional import with_directions
 from likeset.evidence.evidence import Evidence
 from likeset.evidence.unknown_scale import ScaleEvidence
+from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.spaces.base import Space
 from likeset.spaces.linear import Linear
 from likeset.voices.contrasts import Contrasts
@@ -29,13 +30,13 @@ class Questions:
     contrasts: Contrasts
     measured: Measured
 
-    def of_all(self, others: Evidence | ScaleEvidence) -> Evidence | ScaleEvidence:
+    def of_all(self, others: Evidence | ScaleEvidence | ShapeEvidence) -> Evidence | ScaleEvidence | ShapeEvidence:
         """The evidence that ``contains`` and questions that were not announced go by."""
         if not self.contrasts.simultaneous or not isinstance(others, Evidence):
             return others
         return with_directions(others, self.measured, self.contrasts.share, len(self.contrasts.A))
 
-    def of_one(self, others: Evidence | ScaleEvidence, contrast: int) -> Evidence:
+    def of_one(self, others: Evidence | ScaleEvidence | ShapeEvidence, contrast: int) -> Evidence:
         """The evidence that one announced question has of its own."""
         assert isinstance(others, Evidence)
         return with_directions(others, self.measured.only(contrast), self.contrasts.share, 1)

@@ -270,7 +270,7 @@ class ConfidenceSequence(AllOrNothing):
                     assert isinstance(self.voices, Contrasts)
                     questions = Questions(self.voices, self._running.directions.measured())
                 self._set = LikelihoodSet(
-                    self.space, basis, evidence, self.alpha, self.family.convex, len(ledger), questions
+                    self.space, basis, evidence, self.alpha, self.family.convex, len(ledger), questions, self.family
                 )  # fmt: skip
             return self._set
 

@@ -25,7 +25,7 @@ from dataclasses import replace
 import numpy as np
 
 from likeset._solver.ball import Ball
-from likeset._solver.evaluate import reweighted
+from likeset._solver.evaluate import reweighted, term_values
 from likeset._solver.problem import (
     CompiledTerms,
     Kernel,
@@ -33,11 +33,12 @@ from likeset._solver.problem import (
     MixtureSet,
     PointTerms,
     VoiceTable,
+    directionless,
     is_quadratic,
 )
 from likeset._solver.quadratic import kernel as quadratic_kernel
 from likeset._solver.smooth import kernel as smooth_kernel
-from likeset._typing import EPS
+from likeset._typing import EPS, Array, Mask
 
 __all__ = ["Kernel", "prepare", "prepare_joint"]
 
@@ -58,6 +59,9 @@ def prepare_joint(level_set: LevelSet) -> Kernel:
 
 def prepare(target: MixtureSet) -> Kernel:
     """Prepare a set of any number of voices; one alone is a joint set."""
+    target = _without_flat_groups(target)
+    if len(target.voices.members) == 0 and len(target.voices.log_shares):
+        return Ball(target.X.shape[1], target.radius, empty=_is_above(target.voices.log_shares, target.level))
     target = _without_silent_voices(target)
     voices = target.voices
     if target.level == math.inf or len(voices.log_shares) == 0:
@@ -81,6 +85,35 @@ def prepare(target: MixtureSet) -> Kernel:
     return dual.prepare(target, prepare_joint)
 
 
+def _without_flat_groups(target: MixtureSet) -> MixtureSet:
+    """The same set without groups whose covariate is zero: what they say is the same for every theta.
+
+    pi_k exp [sum_{b in W_k} gain_b + phi_b(0)]  is then the share of voice k; voices that now hold the same are one.
+    """
+    flat: Mask = directionless(target.X, None)
+    voices = target.voices
+    if not flat[voices.members].any():
+        return target
+    constants = np.where(flat, target.gains + term_values(target.terms, np.zeros(len(flat))), 0.0)
+    owners, kept = voices.owners, ~flat[voices.members]
+    shares = voices.log_shares + np.bincount(owners, constants[voices.members], len(voices.log_shares))
+    merged: dict[bytes, list[int]] = {}
+    for k in range(len(shares)):
+        held = voices.members[voices.starts[k] : voices.starts[k + 1]][kept[voices.starts[k] : voices.starts[k + 1]]]
+        merged.setdefault(held.tobytes(), []).append(k)
+    members = [np.frombuffer(held, dtype=np.int64) for held in merged]
+    starts = np.concatenate([[0], np.cumsum([len(held) for held in members])]).astype(np.int64)
+    log_shares = np.array([float(np.logaddexp.reduce(shares[same])) for same in merged.values()])
+    # Constants were rounded: outwards.
+    level = target.level + 64 * EPS * (1.0 + float(np.abs(constants).sum()))
+    return replace(target, voices=VoiceTable(starts, np.concatenate(members), log_shares), level=level)
+
+
+def _is_above(log_shares: Array, level: float) -> bool:
+    """Whether voices that hold nothing are above the level by themselves."""
+    return float(np.logaddexp.reduce(log_shares)) > level
+
+
 def _without_silent_voices(target: MixtureSet) -> MixtureSet:
     """The same set without voices that hold nothing, whose ratio is one: what they take is taken off 1/alpha.
 
@@ -90,7 +123,8 @@ def _without_silent_voices(target: MixtureSet) -> MixtureSet:
     holds = np.diff(voices.starts) > 0
     if holds.all() or not target.level < math.inf:
         return target
-    taken = float(np.exp(voices.log_shares[~holds] - target.level).sum())
+    with np.errstate(over="ignore"):
+        taken = float(np.exp(voices.log_shares[~holds] - target.level).sum())
     if not taken < 1.0 - _NEARLY_ALL:
         return target
     starts = np.append(voices.starts[:-1][holds], voices.starts[-1])

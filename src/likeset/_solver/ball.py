@@ -13,12 +13,17 @@ from likeset._typing import EPS, Array
 
 @dataclass(frozen=True)
 class Ball(Kernel):
-    """{ theta in R^dimension : |theta| <= radius }; h(a) = radius |a|."""
+    """{ theta in R^dimension : |theta| <= radius }; h(a) = radius |a|. Or nothing, where no theta is any better."""
 
     dimension: int
     radius: float
-    status = "regular"
+    empty: bool = False
     closed_form = True
+
+    @property
+    def status(self) -> str:  # type: ignore[override]
+        """What there is."""
+        return "empty" if self.empty else "regular"
 
     @property
     def centre(self) -> Array:  # type: ignore[override]

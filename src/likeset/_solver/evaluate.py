@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likeset._solver.problem import CallableTerms, CurveTerms, LossTerms, PointTerms, SmoothTerms, Terms
-from likeset._typing import Array
+from likeset._typing import Array, IntArray
 from likeset.curves import term_derivatives, term_heights, term_lines
 
 _FEW = 8  # summands up to which adding them one by one is faster
@@ -59,15 +60,24 @@ def reweighted(terms: Terms, weights: Array, keep: NDArray[np.bool_] | None = No
         if isinstance(terms, LossTerms) and terms.shifts is not None:
             return replace(terms, starts=starts, points=points, weights=scaled, shifts=terms.shifts[loud])
         return replace(terms, starts=starts, points=points, weights=scaled)
-    evaluate, chosen = terms.evaluate, np.arange(len(weights)) if keep is None else np.flatnonzero(keep)
+    chosen = np.arange(len(weights)) if keep is None else np.flatnonzero(keep)
+    return CallableTerms(ReweightedFunction(terms.evaluate, weights, chosen))
 
-    def evaluated(Z: Array) -> tuple[Array, Array, Array]:
-        full = np.zeros((*Z.shape[:-1], len(weights)))
-        full[..., chosen] = Z
-        value, first, second = evaluate(full)
-        return tuple((weights * x)[..., chosen] for x in (value, first, second))  # type: ignore[return-value]
 
-    return CallableTerms(evaluated)
+@dataclass(frozen=True)
+class ReweightedFunction:
+    """v_k phi_k and derivatives of the ``chosen`` k, from a function of all of them; can be pickled."""
+
+    evaluate: Callable[[Array], tuple[Array, Array, Array]]
+    weights: Array
+    chosen: IntArray
+
+    def __call__(self, Z: Array) -> tuple[Array, Array, Array]:
+        """At Z (..., number chosen)."""
+        full = np.zeros((*Z.shape[:-1], len(self.weights)))
+        full[..., self.chosen] = Z
+        value, first, second = ((self.weights * x)[..., self.chosen] for x in self.evaluate(full))
+        return value, first, second
 
 
 def log_sum_exp(exponents: Array) -> Array:

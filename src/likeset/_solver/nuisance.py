@@ -154,7 +154,7 @@ class ScaleTerms:
         """The scale of t; 0 and infinity where nothing is known of it."""
         if abs(t) >= FURTHEST:
             return 0.0 if t > 0 else inf
-        return float(np.exp(-t / self.power))
+        return min(max(float(np.exp(-t / self.power)), self.lo), self.hi)
 
 
 def projected(gain: Gain, F: Array, span: tuple[float, float]) -> tuple[Array, Array]:

@@ -168,6 +168,12 @@ class Solution:
     upper: Array
 
 
+def directionless(A: Array, outside: Array | None) -> NDArray[np.bool_]:
+    """Rows that are zero, inside and outside the span: a'theta is zero whatever theta is."""
+    flat: NDArray[np.bool_] = np.logical_not(np.any(A != 0.0, axis=1))
+    return flat if outside is None else flat & (outside == 0.0)
+
+
 def with_zero_column(X: Array) -> Array:
     """Covariates with one more coordinate, in which all of them are zero: terms are flat along it."""
     return np.column_stack([X, np.zeros(len(X))])
@@ -212,6 +218,15 @@ class Kernel(ABC):
         n, d = A.shape
         if self.status == "empty":
             return Solution(np.full(n, -inf), np.full((n, d + (outside is not None)), np.nan), np.full(n, -inf))
+        flat = directionless(A, outside)
+        if flat.any():
+            points = np.tile(np.append(self.centre, 0.0)[: d + (outside is not None)], (n, 1))
+            values, upper = np.zeros(n), np.zeros(n)
+            if not flat.all():
+                some = [None if part is None else part[~flat] for part in (outside, near)]
+                found = self.solve(A[~flat], tolerance, *some)
+                values[~flat], points[~flat], upper[~flat] = found.values, found.points, found.upper
+            return Solution(values, points, upper)
         if outside is None:
             return self._solve(A, near, tolerance)
         return self._solve_outside(A, outside, near, tolerance)

@@ -20,6 +20,7 @@ from likeset._solver.problem import PointTerms, Terms, VoiceTable
 from likeset._typing import Array
 from likeset.comparison.base import Stream
 from likeset.evidence.unknown_scale import ScaleEvidence, evidence_of
+from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.families.merged import with_columns
 from likeset.sets import LikelihoodSet
 
@@ -47,7 +48,7 @@ def height(s: LikelihoodSet) -> float | None:
     None for window mixtures, whose windows have a height each, and where a scale is unknown.
     """
     evidence = s._evidence
-    if isinstance(evidence, ScaleEvidence):
+    if isinstance(evidence, ScaleEvidence | ShapeEvidence):
         return None  # of (theta, scale) there is none in nats of theta alone
     if evidence.says_nothing or not s._convex or len(evidence.voices.log_shares) > 1:
         return None
@@ -63,7 +64,9 @@ def level_snapshot(stream: Stream, alpha: float, numerator_loss: float) -> Level
     gains = ledger.gains - numerator_loss / max(len(ledger.gains), 1)
     groups, joint = ledger.groups(stream.basis.dimension), VoiceTable.joint(len(gains))
     evidence = evidence_of(groups, ledger.terms(), gains, joint, -math.log(alpha), stream.space.bound)
-    return LevelSnapshot(stream.space, stream.basis, evidence, alpha, stream.family.convex, len(ledger))
+    return LevelSnapshot(
+        stream.space, stream.basis, evidence, alpha, stream.family.convex, len(ledger), family=stream.family
+    )
 
 
 def lowest(

@@ -69,7 +69,7 @@ def observations(family: Family, y: Any, given: Array) -> Array:
             refuse(Y, Y[:, 0] <= entries, "is not after its entry", "pass (entry, exit, event) with exit > entry")
         return Y
     if size_name(family) == "trials" and sizes.any():
-        return family.observations(y, sizes)  # type: ignore[call-arg]
+        return family._observations_of(y, sizes)  # type: ignore[attr-defined, no-any-return]
     return family.observations(y)
 
 
@@ -81,7 +81,7 @@ def check_given(family: Family, given: Array) -> None:
     name, most = size_name(family) or "size", largest_offset(family)
     _refuse("offset", offsets, ~np.isfinite(offsets), "is not finite", "pass a finite number")
     if has_entries(family):
-        bad = ~((entries < np.inf) & np.isfinite(family.entry_power(entries)))  # type: ignore[attr-defined]
+        bad = ~((entries < np.inf) & np.isfinite(family._entry_power(entries)))  # type: ignore[attr-defined]
         _refuse(
             "entry", entries, bad, "is not a time", "pass times from 0 on, in a unit in which they are of order one"
         )

@@ -64,6 +64,7 @@ class Scoring:
 
 def log_density_at(forecast: Forecast, y: Array, predictor: object) -> float:
     """log q(y) as one number below infinity."""
+    _refuse_what_is_no_forecast(forecast, predictor)
     try:
         log_q = float(np.asarray(forecast.log_density(y)).reshape(()))
     except Exception as error:
@@ -76,6 +77,17 @@ def log_density_at(forecast: Forecast, y: Array, predictor: object) -> float:
             "a density must be a number below infinity (zero density, -inf, is allowed)."
         )
     return log_q
+
+
+def _refuse_what_is_no_forecast(forecast: object, predictor: object) -> None:
+    if type(forecast) is Blend:
+        for component in forecast.components:
+            _refuse_what_is_no_forecast(component, predictor)
+    elif not callable(getattr(forecast, "log_density", None)):
+        raise PieceError(
+            f"forecast(phi) of {predictor!r} returned {forecast!r}, which is no density of y but a "
+            f"{type(forecast).__name__}; return an object with log_density(y), e.g. PlugIn(family, z)."
+        )
 
 
 def log_mass_by_construction(forecast: Forecast, family: Family, predictor: object) -> float | None:

@@ -22,22 +22,26 @@ from likeset._solver import Kernel
 from likeset._solver.evaluate import reweighted, values_and_slopes
 from likeset._solver.nuisance import Gain, PlainGain, ScaleTerms, largest, plausible, projected
 from likeset._solver.problem import Terms, VoiceTable
+from likeset._solver.shapes import ShapeTerms
 from likeset._typing import EPS, Array, Mask
 from likeset.evidence.evidence import ROUNDING, Evidence, Groups
+from likeset.evidence.unknown_shape import ShapeEvidence
 
 
 def evidence_of(
     groups: Groups,
-    terms: Terms | ScaleTerms,
+    terms: Terms | ScaleTerms | ShapeTerms,
     gains: Array,
     voices: VoiceTable,
     threshold: float,
     bound: float,
     gain: Gain | None = None,
-) -> Evidence | ScaleEvidence:
+) -> Evidence | ScaleEvidence | ShapeEvidence:
     """What the data say; ``gain`` is that of a numerator made for every scale, where there is one."""
     if isinstance(terms, ScaleTerms):
         return ScaleEvidence(groups, terms, gains, threshold, bound, gain)
+    if isinstance(terms, ShapeTerms):
+        return ShapeEvidence(groups, terms, gains, threshold, bound)
     return Evidence(groups, terms, gains, voices, threshold, bound)
 
 

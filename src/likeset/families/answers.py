@@ -14,7 +14,8 @@ r"""What a family may say for itself beyond :class:`~likeset.families.base.Famil
     where do its densities vary, for given z?    ``breakpoints``           some of its ``outcomes``
     is a function of y unbiased for z?           ``unbiased_response``     none is known
     what may be given of a row's size?           ``size_name``             nothing: neither exposure nor trials
-    may rows have a time of entry?               ``with_entry``            no
+    may rows have a time of entry?               ``_with_entry``           no
+    on which scale is the mean affine in z?      ``mean_link``             on none that is known
     how large may an offset be?                  ``largest_offset``        300, for the sake of e^offset
 
 Everything here is optional: the generic answers are right for any family, the others are faster or sharper.
@@ -208,7 +209,7 @@ def size_name(family: Family) -> str | None:
 
 def has_entries(family: Family) -> bool:
     """Whether rows may have a time of entry."""
-    return hasattr(family, "with_entry")
+    return hasattr(family, "_with_entry")
 
 
 def largest_offset(family: Family) -> float:
@@ -226,3 +227,9 @@ def breakpoints(family: Family, z: float) -> Array:
     nodes = family.outcomes(np.array([z]))[0]
     nodes = np.sort(nodes[:, 0] if nodes.ndim == 2 else nodes)
     return nodes[np.linspace(0, len(nodes) - 1, _BREAKPOINTS).astype(np.int64)]
+
+
+def mean_link(family: Family) -> str | None:
+    """The scale on which E[y given z] is affine in z: "identity", "log" or "logit"; None if none is known."""
+    found = getattr(family, "mean_link", None)
+    return found if found in ("identity", "log", "logit") else None

@@ -26,6 +26,8 @@ class Binomial(CurveFamily):
     True
     """
 
+    mean_link = "logit"
+
     curve = Curve.SOFTPLUS
     discrete = True
     size_name = "trials"
@@ -44,8 +46,12 @@ class Binomial(CurveFamily):
         """Constructor arguments."""
         return {"trials": self.trials}
 
-    def observations(self, y: Any, trials: Array | None = None) -> Array:
-        """Whole numbers from 0 to the number of trials, or to that of each row."""
+    def observations(self, y: Any) -> Array:
+        """Whole numbers from 0 to the number of trials."""
+        return self._observations_of(y, None)
+
+    def _observations_of(self, y: Any, trials: Array | None) -> Array:
+        """The same, where rows have trials of their own (0: those of the family)."""
         counts = observation_vector(y)
         most = np.full(len(counts), float(self.trials))
         if trials is not None:  # of another length: refused where rows are counted
@@ -58,9 +64,9 @@ class Binomial(CurveFamily):
             )  # fmt: skip
         return counts
 
-    def with_trials(self, trials: int) -> Binomial:
+    def _with_trials(self, trials: int) -> Binomial:
         """The law of a row with so many trials."""
-        return self if trials == self.trials else _with_trials(trials)
+        return self if trials == self.trials else _of_trials(trials)
 
     def _allows(self, *y: float) -> bool:
         return 0.0 <= y[0] <= self.trials and y[0].is_integer()
@@ -94,7 +100,7 @@ class Binomial(CurveFamily):
 
 
 @lru_cache(maxsize=256)
-def _with_trials(trials: int) -> Binomial:
+def _of_trials(trials: int) -> Binomial:
     return Binomial(trials)
 
 

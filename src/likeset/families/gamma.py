@@ -55,6 +55,8 @@ class Gamma(LossFamily):
     -2.0
     """
 
+    mean_link = "log"
+
     loss = Loss(gamma, gamma_remainder)
 
     def __init__(self, shape: float = 1.0) -> None:
@@ -85,7 +87,7 @@ class Gamma(LossFamily):
         """c = (k - 1) log y + k log k - log Gamma(k)."""
         return (self.shape - 1.0) * math.log(y) + self._constant
 
-    def absorbed(self, y: float, shift: float) -> tuple[float, float]:
+    def _absorbed(self, y: float, shift: float) -> tuple[float, float]:
         """y e^-shift: k (z + o + y e^-(z + o)) has the constant k o."""
         return y * math.exp(-shift), self.shape * shift
 

@@ -39,6 +39,8 @@ class Gaussian(CurveFamily):
     array([-0.2258])
     """
 
+    mean_link = "identity"
+
     curve = Curve.QUADRATIC
     referenced = True
     largest_offset = LARGEST

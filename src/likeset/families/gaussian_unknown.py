@@ -25,6 +25,8 @@ class GaussianOfUnknownScale(NuisanceFamily):
     (Gaussian(sigma=Unknown(lo=0.1, hi=3)), Gaussian(sigma=0.5))
     """
 
+    mean_link = "identity"
+
     nuisance = "sigma"
     curve = Curve.QUADRATIC  # rows may have offsets
     largest_offset = LARGEST

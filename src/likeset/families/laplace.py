@@ -35,6 +35,8 @@ class Laplace:
     -1.0
     """
 
+    mean_link = "identity"
+
     convex = True
     fast_windows = True
     discrete = False

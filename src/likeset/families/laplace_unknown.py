@@ -24,6 +24,7 @@ class LaplaceOfUnknownScale(NuisanceFamily):
     (Laplace(scale=Unknown(hi=3)), Laplace(scale=0.5))
     """
 
+    mean_link = "identity"
     nuisance = "scale"
     constructor = Laplace
     prior_precisions = 100.0 ** np.arange(-3.0, 2.0)  # in units of the scale; every one of them is fitted

@@ -38,6 +38,8 @@ class LogNormal(CurveFamily):
     -0.2258
     """
 
+    mean_link = "log"
+
     curve = Curve.QUADRATIC
     referenced = True
 

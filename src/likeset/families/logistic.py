@@ -46,6 +46,8 @@ class Logistic(LossFamily):
     True
     """
 
+    mean_link = "identity"
+
     loss = Loss(logistic, logistic_remainder)
     largest_offset = LARGEST
 
@@ -65,7 +67,7 @@ class Logistic(LossFamily):
         """c = -log(scale)."""
         return -math.log(self.scale)
 
-    def absorbed(self, y: float, shift: float) -> tuple[float, float]:
+    def _absorbed(self, y: float, shift: float) -> tuple[float, float]:
         """y - shift."""
         return y - shift, 0.0
 

@@ -32,7 +32,7 @@ class LossFamily(Family):
         """c(y) of one observation."""
         return 0.0
 
-    def absorbed(self, y: float, shift: float) -> tuple[float, float] | None:
+    def _absorbed(self, y: float, shift: float) -> tuple[float, float] | None:
         """(y', d) with L(y, z + shift) = L(y', z) + d, if there are such; otherwise the shift stays with the term."""
         return None
 

@@ -97,6 +97,8 @@ class NegativeBinomial(LossFamily):
     True
     """
 
+    mean_link = "log"
+
     loss = Loss(negative_binomial, negative_binomial_remainder)
     discrete = True
     size_name = "exposure"
@@ -171,6 +173,8 @@ class Geometric(CurveFamily):
     >>> float(Geometric().log_density(2.0, 0.0).round(6)) == round(3 * float(np.log(0.5)), 6)
     True
     """
+
+    mean_link = "log"
 
     curve = Curve.SOFTPLUS
     discrete = True

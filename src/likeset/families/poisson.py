@@ -34,6 +34,8 @@ class Poisson(CurveFamily):
     -1.0
     """
 
+    mean_link = "log"
+
     curve = Curve.EXPONENTIAL
     referenced = True
     discrete = True

@@ -54,7 +54,7 @@ from likeset.families.variational import fit_variational
 from likeset.state_checks import expect_array, expect_number
 from likeset.undo import Undo
 
-SHAPES = (0.5, 2.0, 8.0, 32.0)
+SHAPES = (0.1, 0.5, 2.0, 8.0, 32.0)
 FORECAST_SHAPE = 0.5
 
 

@@ -4,8 +4,8 @@ Everything is a function of x'theta, as the engine wants it, and made before y i
 
     offset o       z = x'theta + o: the family's law at a shifted place             (:class:`Shifted`)
     exposure e     mean counts e times as large: an offset of log e                 (Poisson and other counts)
-    trials n       the number of successes in n trials instead of one               (``with_trials`` of the family)
-    entry          the lifetime, given that it is longer than this                  (``with_entry`` of the family)
+    trials n       the number of successes in n trials instead of one               (``_with_trials`` of the family)
+    entry          the lifetime, given that it is longer than this                  (``_with_entry`` of the family)
 
 Where the curve allows it a shift goes into the sums and splits no group: A(z + o) is, up to constants,
 
@@ -43,9 +43,9 @@ def law_of(family: Family, given: Given) -> Family | None:
         return None
     law, shift, growth = family, given.offset, 1.0
     if given.entry > NOTHING.entry:
-        law = family.with_entry(given.entry)  # type: ignore[attr-defined]
+        law = family._with_entry(given.entry)  # type: ignore[attr-defined]
     if given.size and size_name(family) == "trials":
-        law = family.with_trials(int(given.size))  # type: ignore[attr-defined]
+        law = family._with_trials(int(given.size))  # type: ignore[attr-defined]
     elif given.size:
         shift, growth = shift + log(given.size), given.size
     if shift:

@@ -228,7 +228,7 @@ class LossSums(SortedOutcomes):
         """Insert y in order, or add w to its weight; the rest is w c(y)."""
         number, rest = float(y), 0.0
         if law is not None:
-            moved = self.family.absorbed(number, law.shift)
+            moved = self.family._absorbed(number, law.shift)
             if moved is None:
                 self.insert(index, number, 0.0, merge=True)  # make room
                 self.shifted.insert(index, law.shift, number, weight, self.affine)
@@ -278,6 +278,35 @@ class MeanSums(LossSums):
 Pair = tuple[int, float, float]
 
 
+class PairTerms:
+    """phi_k and its derivatives from rows (k, y, offset, weight), by the functions of the family; can be pickled."""
+
+    def __init__(self, family: Family, rows: Array, count: int) -> None:
+        self.family, self.count = family, count
+        self.owner = rows[:, 0].astype(np.int64)
+        self.y, self.shift, self.weight = rows[:, 1].copy(), rows[:, 2].copy(), rows[:, 3].copy()
+        self.present, self.starts = np.unique(self.owner, return_index=True)
+
+    def __call__(self, Z: Array) -> tuple[Array, Array, Array]:
+        """Values, first and second derivatives at Z (..., count)."""
+        if not len(self.owner):
+            return np.zeros_like(Z), np.zeros_like(Z), np.zeros_like(Z)
+        z, family = Z[..., self.owner] + self.shift, self.family
+        first, second = family.derivatives(self.y, z)
+        if family.convex and np.max(second) > 1e-5 * (1.0 + np.abs(second).max()):
+            raise NotConvexError(
+                f"{family!r} was declared convex in z, but its second derivative is negative at an observed y; "
+                "leave the claim out."
+            )
+        values = -family.log_density(self.y, z)
+        return self._merged(values), self._merged(-first), self._merged(np.maximum(-second, 0.0))
+
+    def _merged(self, values: Array) -> Array:
+        merged = np.zeros((*values.shape[:-1], self.count))
+        merged[..., self.present] = np.add.reduceat(self.weight * values, self.starts, axis=-1)
+        return merged
+
+
 class PairSums:
     """Distinct (covariate, y, offset) with summed weights, for a family known only through its functions."""
 
@@ -309,31 +338,7 @@ class PairSums:
     def terms(self, count: int) -> CallableTerms:
         """phi_k(z) = sum over the pairs of covariate k of w [-log p(y | z)]."""
         pairs = sorted((key, w) for key, w in self.weight_of.items() if w > 0)
-        if not pairs:
-            return CallableTerms(lambda Z: (np.zeros_like(Z), np.zeros_like(Z), np.zeros_like(Z)))
-        owner = np.array([key[0] for key, _ in pairs], dtype=np.int64)
-        y = np.array([key[1] for key, _ in pairs])
-        shift = np.array([key[2] for key, _ in pairs])
-        weight = np.array([w for _, w in pairs])
-        present, starts = np.unique(owner, return_index=True)
-        family = self.family
-
-        def merge(values: Array) -> Array:
-            merged = np.zeros((*values.shape[:-1], count))
-            merged[..., present] = np.add.reduceat(weight * values, starts, axis=-1)
-            return merged
-
-        def evaluate(Z: Array) -> tuple[Array, Array, Array]:
-            z = Z[..., owner] + shift
-            first, second = family.derivatives(y, z)
-            if family.convex and np.max(second) > 1e-5 * (1.0 + np.abs(second).max()):
-                raise NotConvexError(
-                    f"{family!r} was declared convex in z, but its second derivative is negative at an observed y; "
-                    "leave the claim out."
-                )
-            return merge(-family.log_density(y, z)), merge(-first), merge(np.maximum(-second, 0.0))
-
-        return CallableTerms(evaluate)
+        return CallableTerms(PairTerms(self.family, np.array([(*key, w) for key, w in pairs]).reshape(-1, 4), count))
 
     snapshot = terms
 

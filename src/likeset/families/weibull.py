@@ -15,7 +15,7 @@ given that it was longer than the entry:  t^p - entry^p  takes the place of t^p 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from likeset.families.base import (
 )
 from likeset.families.curve_family import CurveFamily
 from likeset.families.responses import Response
+from likeset.families.unknown import Unknown
 
 EULER = 0.5772156649015329
 
@@ -81,7 +82,18 @@ class _Survival(CurveFamily):
     curve = Curve.EXPONENTIAL
     observation_shape = (2,)
 
-    def __init__(self, shape: float = 1.0) -> None:
+    def __new__(cls, shape: float | Unknown = 1.0) -> Self:
+        """Of unknown shape, a family of such laws."""
+        if isinstance(shape, Unknown):
+            from likeset.families import weibull_unknown  # which is made of these
+
+            if cls is Weibull:
+                return weibull_unknown.WeibullOfUnknownShape(shape)  # type: ignore[return-value]
+            if cls is LogWeibull:
+                return weibull_unknown.LogWeibullOfUnknownShape(shape)  # type: ignore[return-value]
+        return super().__new__(cls)
+
+    def __init__(self, shape: float | Unknown = 1.0) -> None:
         self.shape = positive("shape", shape)
 
     def settings(self) -> dict[str, float]:
@@ -106,17 +118,17 @@ class _Survival(CurveFamily):
 
         return Response(of, float(np.pi / np.sqrt(6.0)), None, (1.507, 2.0))
 
-    def with_entry(self, entry: float) -> Entered:
+    def _with_entry(self, entry: float) -> Entered:
         """The law of a lifetime that is watched from ``entry`` on, in the units of y."""
         return Entered(self, entry)
 
-    def entry_power(self, entry: Array) -> Array:
+    def _entry_power(self, entry: Array) -> Array:
         """entry^p, zero for no entry; NaN for what is no time."""
         with np.errstate(over="ignore"):
             powers = np.maximum(entry, 0.0) ** self.shape
         return np.where((entry < 0) & ~np.isneginf(entry), np.nan, powers)
 
-    def time_after(self, past: float, lived: Array) -> Array:
+    def _time_after(self, past: float, lived: Array) -> Array:
         """The outcome of a lifetime of which t^p = past + lived."""
         with np.errstate(over="ignore"):
             return np.asarray((past + lived) ** (1.0 / self.shape))
@@ -148,6 +160,8 @@ class Weibull(_Survival):
     >>> float(family.log_density([1.2, 0.0], 0.0).round(2))    # log of the survival function exp(-t^2)
     -1.44
     """
+
+    mean_link = "log"
 
     def observations(self, y: Any) -> Array:
         """Positive times, with event flags."""
@@ -201,6 +215,8 @@ class LogWeibull(_Survival):
     E[Y] = -(z + 0.5772...) / p.
     """
 
+    mean_link = "identity"
+
     def observations(self, y: Any) -> Array:
         """Real log-times whose t^p is representable, with event flags."""
         pairs = survival_pairs(y)
@@ -210,12 +226,12 @@ class LogWeibull(_Survival):
     def _allows(self, *y: float) -> bool:
         return abs(y[0]) * self.shape <= 700 and y[1] in (0.0, 1.0)
 
-    def entry_power(self, entry: Array) -> Array:
+    def _entry_power(self, entry: Array) -> Array:
         """e^(p entry)."""
         with np.errstate(over="ignore"):
             return np.exp(self.shape * np.asarray(entry, dtype=np.float64))
 
-    def time_after(self, past: float, lived: Array) -> Array:
+    def _time_after(self, past: float, lived: Array) -> Array:
         """The logarithm of the time."""
         return np.asarray(np.log(past + lived) / self.shape)
 
@@ -257,7 +273,7 @@ class Entered(CurveFamily):
 
     def __init__(self, family: _Survival, entry: float) -> None:
         self.family, self.entry = family, entry
-        self.past = float(family.entry_power(np.asarray(entry)))
+        self.past = float(family._entry_power(np.asarray(entry)))
 
     def __repr__(self) -> str:
         return f"<{self.family!r} from {self.entry:g} on>"
@@ -284,7 +300,7 @@ class Entered(CurveFamily):
         """Uncensored (exit, event = 1) pairs: (t^p - entry^p) e^z is standard exponential."""
         z = real_array("z", z)
         lived = np.maximum(source_of_noise(rng).exponential(size=z.shape) * np.exp(-z), 1e-12 * self.past)
-        times = self.family.time_after(self.past, lived)
+        times = self.family._time_after(self.past, lived)
         return np.stack([times, np.ones_like(times)], axis=-1)
 
     def mean(self, z: Array) -> Array:
@@ -310,6 +326,6 @@ class Entered(CurveFamily):
         lived = np.exp(self.family.shape * logs)
         kept = lived > 1e-14 * self.past  # below, t is the entry within rounding
         lived, weights = lived[kept], weights[kept]
-        times = self.family.time_after(self.past, lived)
+        times = self.family._time_after(self.past, lived)
         scale = times if isinstance(self.family, Weibull) else np.ones_like(times)  # d log t = a/(past + a) d log a/p
         return np.column_stack([times, np.ones_like(times)]), weights * scale * lived / (self.past + lived)

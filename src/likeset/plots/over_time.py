@@ -60,13 +60,14 @@ def plot_over_time(
     dressed(axes, theme)
     for i in range(low.shape[1]):
         style = {"color": theme.colour(i), "linestyle": DASHES[i % len(DASHES)]}
-        axes.fill_between(looks, low[:, i], high[:, i], color=theme.fill(i), linewidth=0)
+        filled = {"color": theme.fill(i)} if low.shape[1] == 1 else {"color": theme.colour(i), "alpha": 0.14}
+        axes.fill_between(looks, low[:, i], high[:, i], linewidth=0, **filled)
         axes.plot(looks, low[:, i], linewidth=1.4, label=names[i] if middle is None else None, **style)
         axes.plot(looks, high[:, i], linewidth=1.4, **style)
         if middle is not None:
             axes.plot(looks, middle[:, i], linewidth=2.4, label=names[i], **style)
         if compared is not None:
-            _mark_certain(axes, theme, i, looks, low[:, i], high[:, i], compared)
+            _mark_certain(axes, theme, i, looks, low[:, i], high[:, i], compared, bool(log))
     if compared is not None:
         axes.axhline(compared, color=theme.ink, linewidth=1.2)
     if log:
@@ -141,14 +142,19 @@ def _names(labels: Any, count: int) -> list[str]:
     return [str(label) for label in labels]
 
 
-def _mark_certain(axes: Axes, theme: Theme, i: int, looks: Array, low: Array, high: Array, reference: float) -> None:
+def _mark_certain(
+    axes: Axes, theme: Theme, i: int, looks: Array, low: Array, high: Array, reference: float, log: bool
+) -> None:
     decided = np.flatnonzero((low > reference) | (high < reference))
     if len(decided) == 0:
         return
     first = decided[0]
     height = low[first] if low[first] > reference else high[first]
     axes.plot(looks[first], height, MARKERS[i % len(MARKERS)], color=theme.colour(i), markersize=8)
+    places = np.log(looks) if log else looks
+    late = places[first] > places[0] + 0.6 * (places[-1] - places[0])  # then the words go to the left, into the axes
+    away = (-6 if late else 6, 8 if low[first] > reference else -14)
     axes.annotate(
-        f"certain at {looks[first]:g}", (looks[first], height), xytext=(6, 8 if low[first] > reference else -14),
+        f"certain at {looks[first]:g}", (looks[first], height), xytext=away, ha="right" if late else "left",
         textcoords="offset points", fontsize=9, color=theme.ink,
     )  # fmt: skip

@@ -111,7 +111,8 @@ class MixtureForecaster:
         law = phi.law_or(self.family)
         if own is None:
             x = phi.coordinates
-            reach = self.bound * float(np.sqrt(x @ x))
+            length = float(np.sqrt(x @ x))
+            reach = self.bound * length if length else 0.0  # also where there is no bound
             components = predictive(law, mean, sd, reach)
         else:
             components = own(mean, sd, seen)

@@ -122,22 +122,24 @@ class Linear:
         return (self.dim,)
 
     def covariates(self, x: Any, name: str = "x") -> Array:
-        """Rows of length dim, finite and not zero."""
+        """Rows of length dim, finite; of length zero, too: a control group coded 0 has z = 0 whatever theta is."""
         array = rows(name, x, self.dim)
-        long_enough = (np.abs(array) >= _SHORTEST).any(axis=1)
-        if not long_enough.all():
-            index = int(np.argmin(long_enough))
+        usable = (np.abs(array) >= _SHORTEST).any(axis=1) | ~array.any(axis=1)
+        if not usable.all():
+            index = int(np.argmin(usable))
             raise InvalidArgumentError(
                 f"{name}[{index}]",
                 array[index],
-                "is so short that its square is zero" if array[index].any() else "is the zero vector",
-                "a covariate must have |x| > 0; drop it, for its z is 0 whatever theta is",
+                "is so short that its square is zero",
+                "use units in which covariates are of order one, or exact zeros",
             )
         return array
 
     def correlation(self, x: Array, y: Array) -> Array:
-        """x'y / (|x| |y|) for all pairs of rows."""
-        return (x / np.linalg.norm(x, axis=1)[:, None]) @ (y / np.linalg.norm(y, axis=1)[:, None]).T
+        """x'y / (|x| |y|) for all pairs of rows; a zero vector correlates with itself alone."""
+        lengths = [np.linalg.norm(rows, axis=1) for rows in (x, y)]
+        first, second = (rows / np.where(n > 0, n, 1.0)[:, None] for rows, n in zip((x, y), lengths, strict=True))
+        return np.asarray(first @ second.T + np.outer(lengths[0] == 0, lengths[1] == 0))
 
     def start(self) -> LinearBasis:
         """The empty basis."""

@@ -247,9 +247,22 @@ class RKHS:
         eigenvalues, _ = self._domain_spectrum()
         return float(len(eigenvalues) * EPS * eigenvalues[-1])
 
+    def _refuse_other_dimensions(self) -> None:
+        """A kernel with one length scale per coordinate must have as many as points have coordinates."""
+        told: Any = getattr(self.kernel, "get_params", None)  # of scikit-learn's kernels
+        parameters = told() if type(self.kernel).__module__.startswith("sklearn.") else {}
+        for name, value in parameters.items():
+            scales = np.size(value) if name.endswith("length_scale") else 1
+            if scales not in (1, self.dim):
+                raise InvalidArgumentError(
+                    "kernel", self.kernel, f"has {scales} length scales and points have {self.dim} coordinates",
+                    f"pass dim={scales}, or a domain with {scales} columns, or one length scale",
+                )  # fmt: skip
+
     def _checked_gram(self, points: Array) -> Array:
         """k of all pairs of points, symmetric to the last bit; refuses what is no covariance kernel on them."""
         n = len(points)
+        self._refuse_other_dimensions()
         try:
             gram = self.gram(points, points.copy())
             diagonal = self.diagonal(points) if gram.shape == (n, n) else np.zeros(0)

@@ -118,8 +118,10 @@ def _fill_comparisons(
     control = {asked[i].factor: lines[i]["estimate"] for i, q in enumerate(asked) if q.is_control}
     for k, i in enumerate(tested):
         line = lines[i]
-        ends = {of: (float(c.lower[compared.index(i)]), float(c.upper[compared.index(i)])) for of, c in found.items()}
-        ends = ends if asked[i].is_level else {}
+        ends = {}
+        if asked[i].is_level:
+            at = compared.index(i)
+            ends = {of: (float(c.lower[at]), float(c.upper[at])) for of, c in found.items()}
         log_e_value = None if log_e is None else float(log_e[k])
         limit = -math.log(s.alpha)
         decided = bool(low[k] > 0 or high[k] < 0) and (log_e_value is None or log_e_value > limit)

@@ -175,7 +175,7 @@ class Database:
 
     def insert(self, connection: sqlite3.Connection, definition: dict[str, Any], engine: dict[str, Any]) -> StoredStudy:
         """A new study; inside ``writing``."""
-        text = json.dumps(definition, sort_keys=True)
+        text = json.dumps(definition)  # in the order given: that of the factors is that of the columns of x
         connection.execute(
             "INSERT INTO studies (name, definition, engine, created, batches, rows, head) VALUES (?, ?, ?, ?, 0, 0, ?)",
             (definition["name"], text, json.dumps(engine), now(), hashlib.sha256(text.encode()).digest()),

@@ -151,7 +151,9 @@ class Study:
             found = database.create(given, engine.settings())
         elif differences(found.definition, given):
             raise StudyMismatchError(name, database.label, differences(found.definition, given))
-        self.definition, self._stored = definition, found
+        # As it is stored: the same factors in another order would be other columns of x.
+        own = definition.family if "own" in found.definition["family"] else None
+        self.definition, self._stored = _defined(found, own), found
 
     def __getstate__(self) -> dict[str, Any]:
         """What another process, or a copy, needs: the store and the name in it."""

@@ -96,6 +96,8 @@ class Windows(Voices):
                     "points", None, "is missing and the space has no domain", "pass the arms, or a net of the domain"
                 )
         candidates = space.covariates(points, "points")
+        if not len(candidates):
+            raise ShapeError("points", points, "is empty", "pass at least one point")
         cover = _inside_unit_interval("cover", cover)
         limit = positive_integer("max_windows", max_windows)
         similar = _correlation_of(space)

@@ -1,0 +1,105 @@
+r"""The maximum of a concave function of one variable, from a few values of it, with a certificate.
+
+At a point p one learns bounds V <= f(p) <= U, or that f(p) = -inf. For p_1 < p_2 <= p the line through (p_1, V_1) and
+(p_2, U_2) lies above f beyond p_2, and so from the other side. Between neighbours the lower of the two lines is an
+outer bound, whose highest point is where to look next. What is returned is the highest of all these bounds: nothing is
+assumed but concavity, and slopes are not needed.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable
+from itertools import pairwise
+from math import inf
+
+MOST = 60  # evaluations
+
+Line = tuple[float, float, float]
+"""(p, height there, slope)."""
+
+
+class ConcaveSearch:
+    """Maximises over [low, high].
+
+    >>> f = lambda p: (1.0 - (p - 1.2) ** 2,) * 2            # V and U
+    >>> search = ConcaveSearch(0.0, 4.0)
+    >>> for p in (0.5, 1.0, 3.0):
+    ...     search.learn(p, *f(p))
+    >>> value, bound = search.run(f, 1e-9)
+    >>> bool(value <= 1.0 <= bound <= value + 2e-9), len(search.points) < 30
+    (True, True)
+    """
+
+    def __init__(self, low: float, high: float) -> None:
+        self.ends = [low, high]
+        self.lost = [False, False]  # whether f is -inf at that end
+        self.points: list[tuple[float, float, float]] = []
+
+    def learn(self, p: float, value: float, upper: float) -> None:
+        """Bounds of f(p); both -inf beyond its domain, an interval, of which some point must be known first."""
+        if upper > -inf:
+            insort(self.points, (p, value, upper))
+        else:
+            side = int(p > self.points[0][0])
+            self.ends[side], self.lost[side] = p, True
+
+    @property
+    def best(self) -> tuple[float, float]:
+        """The largest value known, and where."""
+        p, value, _ = max(self.points, key=lambda point: point[1])
+        return value, p
+
+    def bound(self) -> tuple[float, float, tuple[float, float]]:
+        """The outer bound of the maximum, where it is attained, and the neighbours between which that is."""
+        points = self.points
+        upper, p = max((upper, p) for p, _, upper in points)
+        found = (upper, p, (p, p))
+        edges = [self.ends[0], *(p for p, _, _ in points), self.ends[1]]
+        for i, (left, right) in enumerate(pairwise(edges)):
+            if left < right:
+                height, where = _peak(left, right, _line(points, i - 2, i - 1), _line(points, i + 1, i))
+                if height > found[0]:
+                    found = (height, where, (left, right))
+        return found
+
+    def run(self, evaluate: Callable[[float], tuple[float, float]], tolerance: float) -> tuple[float, float]:
+        """The largest value and the bound: until they are closer than the tolerance, relative to 1 + |value|."""
+        for _ in range(MOST):
+            bound, where, (left, right) = self.bound()
+            value, _ = self.best
+            width = right - left
+            if bound - value <= tolerance * (1.0 + abs(value)) or width <= 1e-13 * (1.0 + abs(where)):
+                break
+            known = {p for p, _, _ in self.points}
+            untried = {end for end, lost in zip(self.ends, self.lost, strict=True) if not lost} - known
+            if where not in untried:  # at an end of the range the answer may be; elsewhere keep a distance
+                where = min(max(where, left + 0.05 * width), right - 0.05 * width)
+            if where in known:
+                break
+            self.learn(where, *evaluate(where))
+        return self.best[0], self.bound()[0]
+
+
+def _line(points: list[tuple[float, float, float]], far: int, near: int) -> Line | None:
+    """Through V at the point number ``far`` and U at ``near``, which is next to the gap; None where there is none."""
+    if not (0 <= far < len(points) and 0 <= near < len(points)):
+        return None
+    p, _, upper = points[near]
+    q, value, _ = points[far]
+    return p, upper, (upper - value) / (p - q)
+
+
+def _peak(left: float, right: float, a: Line | None, b: Line | None) -> tuple[float, float]:
+    """The highest point of the lower of two lines on [left, right]: height and place."""
+    lines = [line for line in (a, b) if line is not None]
+    if not lines:
+        return inf, 0.5 * (left + right)
+    candidates = [left, right]
+    if a is not None and b is not None and a[2] != b[2]:
+        crossing = (b[1] - b[2] * b[0] - a[1] + a[2] * a[0]) / (a[2] - b[2])
+        if left < crossing < right:
+            candidates.append(crossing)
+    heights = [min(line[1] + line[2] * (p - line[0]) for line in lines) for p in candidates]
+    best = max(range(len(heights)), key=heights.__getitem__)
+    return heights[best], candidates[best]

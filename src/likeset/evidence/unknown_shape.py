@@ -1,0 +1,144 @@
+r"""Evidence where the shape of a law of lifetimes is unknown: the set lives in (theta, p), answers are its projection.
+
+    log R(theta, p) = log Q + sum_g phi_g(x_g'theta; p),        log R(theta) = min over p of log R(theta, p)
+
+At a fixed p this is the :class:`~likeset.evidence.evidence.Evidence` of a known shape; bounds are maxima over p
+(:mod:`likeset._solver.shapes`). The numerator, a blend over shapes, does not depend on the one that is tested.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf
+
+import numpy as np
+
+from likeset._solver.evaluate import term_values
+from likeset._solver.problem import Kernel, VoiceTable
+from likeset._solver.shapes import ShapeKernel, ShapeTerms
+from likeset._typing import EPS, Array, Mask
+from likeset.evidence.evidence import Evidence, Groups
+
+
+@dataclass(frozen=True)
+class ShapeEvidence:
+    """log R as a function of theta and the shape; ``gains`` are sum w log q of every group."""
+
+    groups: Groups
+    terms: ShapeTerms
+    gains: Array
+    threshold: float
+    bound: float
+    _made: dict[float, Evidence] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def at(self, p: float) -> Evidence:
+        """The evidence at one shape."""
+        if p not in self._made:
+            terms, free = self.terms.at(p)
+            joint = VoiceTable.joint(len(self.gains))
+            self._made[p] = Evidence(self.groups, terms, self.gains - free, joint, self.threshold, self.bound)
+        return self._made[p]
+
+    @cached_property
+    def says_nothing(self) -> bool:
+        """Whether log R is the same for every theta, and below the threshold."""
+        return not self.terms.weights.any() or bool(np.isneginf(self.gains).any()) or self.threshold == inf
+
+    def log_ratio(self, values: Array, shape: float | None = None) -> Array:
+        """log R of parameters with the z ``values`` at the covariates, one row each; for one shape, or the least."""
+        if not self.terms.weights.any():
+            return np.zeros(len(values))
+        found = [self.at(p).log_ratio(values[i : i + 1])[0] for i, p in enumerate(self._shapes(values, shape))]
+        return np.array(found)
+
+    def contributions(self, values: Array) -> Array:
+        """What every group adds to log R at the shape that is kindest to theta."""
+        if not self.terms.weights.any():
+            return np.zeros((len(values), len(self.gains)))
+        shapes = self._shapes(values, None)
+        return np.concatenate([self.at(p).contributions(values[i : i + 1]) for i, p in enumerate(shapes)])
+
+    def allows(self, values: Array, norms: Array, shape: float | None = None) -> Mask:
+        """Whether log R <= threshold up to rounding, for parameters with these z and norms."""
+        if self.says_nothing:
+            return np.ones(len(values), dtype=bool)
+        found, rounding = self.log_ratio_with_rounding(values, norms, shape)
+        return (found < inf) & (found - self.threshold <= rounding)
+
+    def log_ratio_with_rounding(self, values: Array, norms: Array, shape: float | None = None) -> tuple[Array, Array]:
+        """log R of parameters with these z and norms, and how far off it may be."""
+        if self.says_nothing:
+            return self.log_ratio(values, shape), np.zeros(len(values))
+        found = [
+            self.at(p).log_ratio_with_rounding(values[i : i + 1], norms[i : i + 1])
+            for i, p in enumerate(self._shapes(values, shape))
+        ]
+        return np.concatenate([pair[0] for pair in found]), np.concatenate([pair[1] for pair in found])
+
+    @property
+    def level_sets(self) -> ShapeEvidence:
+        """A convex function of theta with the same level sets: log R itself, jointly convex in theta and the shape."""
+        return self
+
+    def nats(self, heights: Array) -> Array:
+        """log R where the function of ``level_sets`` has these values."""
+        return heights
+
+    def height_of_a_nat(self, height: float) -> float:
+        """By how much that function grows, about, where log R grows by one."""
+        return 1.0
+
+    @cached_property
+    def size(self) -> float:
+        """What the rounding of log R is proportional to."""
+        return self.at(float(self._shapes(self._origin, None)[0])).size if len(self.gains) else 0.0
+
+    @cached_property
+    def charge(self) -> float:
+        """Nats by which bounds raise the threshold, because covariates were merged to numerical rank."""
+        return 0.0 if self.says_nothing else self.at(float(self._shapes(self._origin, None)[0])).charge
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """What answers for extrema and emptiness."""
+        if self.says_nothing:
+            return self.at(self.terms.lo).kernel if len(self.gains) else replace(self, threshold=inf).at(1.0).kernel
+        start = float(self._shapes(self._origin, None)[0])
+        return ShapeKernel(lambda p: self.at(p).kernel, self._least, self.terms.lo, self.terms.hi, start)
+
+    def interval_of_scale(self) -> tuple[float, float] | None:
+        """The least and the largest shape that some theta makes plausible; None if there is none."""
+        if self.says_nothing:
+            return self.terms.lo, self.terms.hi
+        kernel = self.kernel
+        assert isinstance(kernel, ShapeKernel)
+        return None if kernel.status == "empty" else kernel.interval
+
+    def reweighted(self, weights: Array, threshold: float) -> ShapeEvidence:
+        """Every covariate counts with a weight v in [0, 1]."""
+        v = self.groups.spread(weights)
+        terms = replace(self.terms, weights=self.terms.weights * v[self.terms.owners])
+        gains = np.where(v > 0, v * np.where(v > 0, self.gains, 0.0), 0.0)
+        return ShapeEvidence(self.groups, terms, gains, threshold, self.bound)
+
+    @property
+    def _origin(self) -> Array:
+        return np.zeros((1, len(self.groups.covariates)))
+
+    def _least(self, p: float) -> tuple[float, float]:
+        """Bounds of the smallest log R - level at shape p."""
+        evidence = self.at(p)
+        kernel, gains = evidence.kernel, float(evidence.gains.sum())
+        level = evidence.threshold + evidence.charge - gains
+        X = self.groups.rows if self.groups.one_each else self.groups.rows[self.groups.owners]
+        attained = float(term_values(evidence.terms, (X @ kernel.centre)[None, :]).sum())
+        lower = float(getattr(kernel, "minimum_bound", attained))
+        rounding = 256 * EPS * (abs(lower) + abs(level) + abs(gains))
+        return min(lower, attained) - level - rounding, attained - level + rounding
+
+    def _shapes(self, values: Array, shape: float | None) -> Array:
+        """The shape to ask about for every row of z."""
+        if shape is not None:
+            return np.full(len(values), shape)
+        return self.terms.kindest(self.groups.spread(values))

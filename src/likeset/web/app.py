@@ -1,0 +1,84 @@
+"""The application: which address is answered by which handler. Nothing here computes; see :mod:`~likeset.web.desk`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import quote
+
+from likeset.errors import LikesetError
+from likeset.extras import optional_packages
+from likeset.study import wording
+from likeset.web.api import Api
+from likeset.web.desk import Desk
+from likeset.web.pages import Pages, day
+from likeset.web.refusals import Refusals
+from likeset.web.security import Gate, Guard, Limits
+from likeset.web.worker import Refused, WorkerDied
+
+with optional_packages():
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.routing import Mount, Route
+    from starlette.staticfiles import StaticFiles
+
+HERE = Path(__file__).parent
+
+
+def create_app(
+    store: str | os.PathLike[str],
+    *,
+    read_only: bool = False,
+    token: str | None = None,
+    hosts: tuple[str, ...] = (),
+    limits: Limits | None = None,
+) -> Starlette:
+    """The page over a store, as an ASGI application; ``app.state.gate.token`` is what writing needs."""
+    desk, gate, limits = Desk(store, read_only), Gate(token, read_only, hosts), limits or Limits()
+    templates = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined)
+    templates.filters |= {"number": wording.number, "day": day, "url": lambda text: quote(str(text), safe="")}
+    templates.globals |= {"family_text": wording.family_text}
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        desk.close()
+
+    pages, api = Pages(desk, gate, limits, templates), Api(desk)
+    wrong = Refusals(pages)
+    app = Starlette(
+        routes=[
+            Route("/", pages.home),
+            Route("/enter", pages.enter),
+            Route("/new", pages.new, methods=["GET"]),
+            Route("/new", pages.create, methods=["POST"]),
+            Route("/study", pages.study),
+            Route("/study/tell", pages.tell, methods=["POST"]),
+            Route("/study/ask", pages.ask, methods=["POST"]),
+            Route("/study/picture.svg", pages.picture),
+            Route("/study/data.csv", pages.data),
+            Route("/study/report.html", pages.report),
+            Route("/events", pages.events),
+            Route("/api/studies", api.studies, methods=["GET"]),
+            Route("/api/studies", api.create, methods=["POST"]),
+            Route("/api/study", api.study),
+            Route("/api/study/history", api.history),
+            Route("/api/study/tell", api.tell, methods=["POST"]),
+            Route("/api/study/ask", api.ask, methods=["POST"]),
+            Mount("/static", StaticFiles(directory=HERE / "static")),
+        ],
+        lifespan=lifespan,
+        middleware=[Middleware(Guard, gate=gate, limits=limits)],
+        exception_handlers={
+            404: wrong.not_found,
+            LikesetError: wrong.refused,
+            Refused: wrong.refused,
+            WorkerDied: wrong.unavailable,
+            500: wrong.failed,
+        },
+    )
+    app.state.gate, app.state.desk = gate, desk
+    return app

@@ -1,0 +1,120 @@
+"""The pictures of a study's page: intervals now, intervals over time with the moment of certainty, a band."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from likeset.extras import optional_packages
+from likeset.plots.over_time import plot_intervals, plot_over_time
+from likeset.plots.theme import both_themes, dressed, legend_below, theme_of, themed
+from likeset.study.factors import Number
+from likeset.study.study import Study
+
+with optional_packages():
+    from matplotlib.figure import Figure
+
+_MOST_SERIES = 5
+_GRID = 61
+
+
+def pictures(study: Study, answers: dict[str, Any], looks: list[dict[str, Any]]) -> dict[str, str]:
+    """SVG texts by kind: "now", "over-time", "band"; only those that have something to show."""
+    drawn = {"now": _now(answers), "over-time": _over_time(answers, looks), "band": _band(study, answers)}
+    return {kind: both_themes(figure) for kind, figure in drawn.items() if figure is not None}
+
+
+def _figure(height: float = 3.4) -> tuple[Figure, Any]:
+    figure = Figure(figsize=(6.2, height))
+    return figure, figure.subplots()
+
+
+def _unit(answers: dict[str, Any]) -> str:
+    definition = answers["definition"]
+    return f"{definition['outcome']} ({definition['units']})" if definition["units"] else str(definition["outcome"])
+
+
+def _now(answers: dict[str, Any]) -> Figure | None:
+    """Intervals side by side: of means for levels, of coefficients otherwise."""
+    lines = [line for line in answers["rows"] if line["lower"] is not None and line["upper"] is not None and line["n"]]
+    if not lines or answers["alarm"]["rings"]:
+        return None
+    with themed("light"):
+        figure, axes = _figure(1.2 + 0.42 * len(lines))
+        coefficients = all(line["kind"] != "level" for line in lines)
+        low, high, middle = ([line[of] for line in lines] for of in ("lower", "upper", "estimate"))
+        names, reference = [line["level"] for line in lines], 0.0 if coefficients else None
+        plot_intervals(low, high, labels=names, estimate=middle, reference=reference, axes=axes)
+        axes.set_xlabel("coefficient" if coefficients else f"mean of {_unit(answers)}")
+    return figure
+
+
+def _over_time(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure | None:
+    """Differences from the control if there is one, else means or coefficients, against the number of rows."""
+    if len(looks) < 2:
+        return None
+    compared = [line["level"] for line in looks[-1]["lines"] if line["difference_lower"] is not None]
+    low, high, middle = (
+        ("difference_lower", "difference_upper", "difference") if compared else ("lower", "upper", "estimate")
+    )
+    names = compared or [line["level"] for line in looks[-1]["lines"]]
+    names = names[:_MOST_SERIES]
+    n = np.array([look["rows"] for look in looks])
+    ends = {of: np.full((len(n), len(names)), np.nan) for of in (low, high, middle)}
+    for i, look in enumerate(looks):
+        for line in look["lines"]:
+            if line["level"] in names:
+                for of in ends:
+                    ends[of][i, names.index(line["level"])] = np.nan if line[of] is None else line[of]
+    if not np.isfinite(ends[low][-1]).any():
+        return None
+    control = next((line["level"] for line in looks[-1]["lines"] if line["verdict"] == "control"), None)
+    labels = [f"{name} minus {control}" if compared else name for name in names]
+    reference = 0.0 if compared or looks[-1]["lines"][0]["kind"] != "level" else None
+    with themed("light"):
+        figure, axes = _figure()
+        log = bool(n[-1] > 200)
+        plot_over_time(
+            n, ends[low], ends[high], estimate=ends[middle], labels=labels, reference=reference, log=log, axes=axes
+        )
+        axes.set_xlabel("rows")
+        axes.set_ylabel("difference of means" if compared else f"mean of {_unit(answers)}")
+        late = n >= max(n[-1] / 50, min(10, n[-1]))
+        shown = np.concatenate([ends[low][late].ravel(), ends[high][late].ravel()])
+        shown = shown[np.isfinite(shown)]
+        if len(shown):
+            margin = 0.08 * (np.ptp(shown) or 1.0)
+            axes.set_ylim(shown.min() - margin, shown.max() + margin)
+            axes.set_xlim(n[late][0], n[-1] if n[-1] > n[late][0] else n[late][0] + 1)
+    return figure
+
+
+def _band(study: Study, answers: dict[str, Any]) -> Figure | None:
+    """The mean outcome over the first factor that is an interval, the others at their reference."""
+    interval = next((f for f in study.definition.factors if isinstance(f, Number) and np.isfinite(f.low)), None)
+    said = answers["rows_recorded"] and not answers["alarm"]["rings"]
+    if interval is None or study.definition.formula is not None or not said:
+        return None
+    grid = np.linspace(interval.low, interval.high, _GRID)
+    frame: dict[str, Any] = {interval.name: grid.tolist()}
+    for f in study.definition.factors:
+        if f.name != interval.name:
+            first = f.centre if isinstance(f, Number) else f.shown(np.zeros(1))[0]
+            frame[f.name] = [study.definition.control.get(f.name, first)] * _GRID
+    band = study.predict(frame)
+    low, high = band["lower"].to_numpy(), band["upper"].to_numpy()
+    if not np.isfinite(low).any() or not np.isfinite(high).any():
+        return None
+    with themed("light"):
+        figure, axes = _figure()
+        theme = theme_of(axes)
+        dressed(axes, theme)
+        axes.fill_between(
+            grid, low, high, color=theme.fill(0), linewidth=0, label=f"plausible at {1 - study.definition.alpha:.0%}"
+        )
+        axes.plot(grid, band["estimate"], color=theme.colour(0), linewidth=2.0, label="estimate")
+        axes.set_xlabel(interval.name)
+        axes.set_ylabel(f"mean of {_unit(answers)}")
+        legend_below(axes, columns=2)
+    return figure

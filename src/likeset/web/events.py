@@ -1,0 +1,75 @@
+"""Server-sent events: pages are told when rows were recorded, by whomever, and what is still being drawn.
+
+One task looks at the store once a second for all streams; a stream costs a queue.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from likeset.errors import LikesetError
+from likeset.extras import optional_packages
+from likeset.web.desk import Desk
+
+with optional_packages():
+    import anyio
+    from starlette.responses import PlainTextResponse, Response, StreamingResponse
+
+EVERY = 1.0  # seconds between looks at the store
+_BEAT = 15.0  # seconds between comments that keep a connection open
+
+
+class Streams:
+    """All event streams of the server."""
+
+    def __init__(self, desk: Desk, most: int) -> None:
+        self._desk, self._most, self._open = desk, most, 0
+        self._heads: dict[str, dict[str, Any]] = {}
+        self._looked = -1e9
+
+    def response(self, name: str | None) -> Response:
+        """A stream about one study, or about all."""
+        if self._open >= self._most:
+            return PlainTextResponse("Too many pages are listening.\n", 503)
+        return StreamingResponse(self._stream(name), media_type="text/event-stream")
+
+    async def _look(self) -> dict[str, dict[str, Any]]:
+        """The heads, at most so old; streams share a look."""
+        if anyio.current_time() - self._looked > 0.8 * EVERY:
+            self._looked = anyio.current_time()
+            with contextlib.suppress(LikesetError):  # busy or gone for a moment: what was seen last stays
+                self._heads = await anyio.to_thread.run_sync(self._desk.heads)
+        return self._heads
+
+    async def _stream(self, name: str | None) -> AsyncIterator[str]:
+        self._open += 1
+        try:
+            seen, quiet = None, 0.0
+            while True:
+                heads = await self._look()
+                state = self._state(heads, name)
+                if state != seen:
+                    yield f"event: state\ndata: {json.dumps(state)}\n\n"
+                    seen, quiet = state, 0.0
+                elif quiet > _BEAT:
+                    yield ": still here\n\n"
+                    quiet = 0.0
+                await anyio.sleep(EVERY)
+                quiet += EVERY
+        finally:
+            self._open -= 1
+
+    def _state(self, heads: dict[str, dict[str, Any]], name: str | None) -> Any:
+        if name is None:
+            return {n: head["rows"] for n, head in heads.items()}
+        known = self._desk._known.get(name)
+        call = known.drawing if known is not None else None
+        busy = call is not None and not call.future.done()
+        state: dict[str, Any] = {"rows": heads.get(name, {}).get("rows"), "drawing": busy}
+        if busy and call is not None and call.fraction is not None:
+            left = call.seconds_left
+            state |= {"done": round(call.fraction, 2), "left": None if left is None else round(left)}
+        return state

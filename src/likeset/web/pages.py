@@ -1,0 +1,238 @@
+"""Pages for people: made on the server, complete without JavaScript."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from likeset.errors import LikesetError
+from likeset.extras import optional_packages
+from likeset.study import wording
+from likeset.web.desk import Desk, Known
+from likeset.web.events import Streams
+from likeset.web.findings import findings
+from likeset.web.rows import OFFERED, count_from, definition_from, fields_of, row_from
+from likeset.web.security import COOKIE, Gate, Limits
+from likeset.web.worker import Refused
+
+with optional_packages():
+    from jinja2 import Environment
+    from starlette.background import BackgroundTask
+    from starlette.requests import Request
+    from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+
+PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # a picture's own style, of its own document
+REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+
+
+class Pages:
+    """Handlers of requests for pages."""
+
+    def __init__(self, desk: Desk, gate: Gate, limits: Limits, templates: Environment) -> None:
+        self._desk, self._gate, self._limits, self._templates = desk, gate, limits, templates
+        self._streams = Streams(desk, limits.event_streams)
+
+    def page(self, request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+        """A page, with what all of them need."""
+        session = self._gate.session(request)
+        common = {
+            "may_write": self._gate.may_write(request),
+            "read_only": self._gate.read_only,
+            "csrf": "" if session is None else self._gate.form_value(session),
+            "store": self._desk.path.name,
+            "refresh": 0,
+            "live": "",
+            "message": "",
+        }
+        return HTMLResponse(self._templates.get_template(template).render(common | values), status)
+
+    async def home(self, request: Request) -> Response:
+        """The list of studies."""
+        studies = await self._desk.listed()
+        for study in studies:
+            study["findings"] = [] if study["answers"] is None else findings(study["answers"], [])
+        waiting = any(s["answers"] is None and not s["problem"] for s in studies)
+        return self.page(request, "home.html", studies=studies, refresh=int(waiting), live="/events")
+
+    async def enter(self, request: Request) -> Response:
+        """The door: who shows the token gets a cookie."""
+        client = request.client.host if request.client is not None else "here"
+        if self._gate.is_token(request.query_params.get("token", "")):
+            response = RedirectResponse("/", 303)
+            secure = request.url.scheme == "https"
+            response.set_cookie(COOKIE, self._gate.new_session(), httponly=True, samesite="strict", secure=secure)
+            return response
+        if not self._limits.allows("guesses", client):
+            return self.page(request, "error.html", 429, title="Too many attempts", text="Wait a minute.")
+        text = "Open the address that the server printed when it started."
+        return self.page(request, "error.html", 401, title="This is not the token", text=text)
+
+    # -- one study ----------------------------------------------------------------------------------------------------
+
+    async def study(self, request: Request) -> Response:
+        """One study."""
+        return await self._study(request, request.query_params.get("name", ""))
+
+    async def _study(self, request: Request, name: str, status: int = 200, **values: Any) -> Response:
+        found = await self._desk.study(name)
+        if found is None:
+            raise _no_study(name)
+        head, known = found
+        if known.answers is None:
+            waits = 0 if known.problem else 1
+            return self.page(
+                request,
+                "opening.html",
+                200 if waits else 503,
+                name=name,
+                head=head,
+                problem=known.problem,
+                refresh=waits,
+            )
+        shown = {"filled": {}, "asked": [], "told": request.query_params.get("told", "")} | values
+        return self.page(request, "study.html", status, **self._said(name, head, known, known.answers), **shown)
+
+    def _said(self, name: str, head: dict[str, Any], known: Known, answers: dict[str, Any]) -> dict[str, Any]:
+        headings, cells = wording.cells(answers)
+        drawing = known.drawing if known.drawing is not None and not known.drawing.future.done() else None
+        return {
+            "name": name,
+            "head": head,
+            "answers": answers,
+            "definition": answers["definition"],
+            "headings": headings,
+            "cells": cells,
+            "sentences": wording.sentences(answers),
+            "findings": findings(answers, known.certain),
+            "fields": fields_of(answers["definition"]),
+            "behind": head["rows"] - answers["rows_recorded"],
+            "drawing": drawing,
+            "pictures": known.pictures,
+            "drawn_of": known.drawn_of[:12],
+            "live": f"/events?name={quote(name, safe='')}",
+            "problem": known.problem,
+            "refresh": 2 if drawing is not None or not known.is_of(head) else 0,
+        }
+
+    async def tell(self, request: Request) -> Response:
+        """Rows from the form: one by its inputs, or several as CSV."""
+        name, form = request.query_params.get("name", ""), await self._form(request)
+        found = await self._desk.study(name, patience=30.0)
+        if found is None:
+            raise _no_study(name)
+        answers = found[1].answers
+        if answers is None:
+            raise Refused("NotYet", "The study is being opened; try again.")
+        try:
+            rows: Any = form.get("csv", "")
+            told = await self._desk.tell(
+                name, rows if rows.strip() else [row_from(form, fields_of(answers["definition"]))]
+            )
+        except (LikesetError, Refused) as error:
+            return await self._study(request, name, 422, message=str(error), filled=form)
+        if told["warnings"]:
+            return await self._study(request, name, message=" ".join(told["warnings"]), told=str(told["recorded"]))
+        return RedirectResponse(f"/study?name={quote(name, safe='')}&told={told['recorded']}#tell", 303)
+
+    async def ask(self, request: Request) -> Response:
+        """The next experiments."""
+        name, form = request.query_params.get("name", ""), await self._form(request)
+        try:
+            asked = await self._desk.ask(name, count_from(form.get("count", "1")))
+        except (LikesetError, Refused) as error:
+            return await self._study(request, name, 422, message=str(error))
+        return await self._study(request, name, asked=asked)
+
+    # -- a new one ----------------------------------------------------------------------------------------------------
+
+    async def new(self, request: Request) -> Response:
+        """The form for a new study."""
+        return self.page(request, "new.html", offered=OFFERED, filled={})
+
+    async def create(self, request: Request) -> Response:
+        """A new study from the form."""
+        form = await self._form(request)
+        try:
+            name = await self._desk.create(definition_from(form))
+        except (LikesetError, Refused) as error:
+            return self.page(request, "new.html", 422, offered=OFFERED, filled=form, message=str(error))
+        return RedirectResponse(f"/study?name={quote(name, safe='')}", 303)
+
+    # -- files --------------------------------------------------------------------------------------------------------
+
+    async def picture(self, request: Request) -> Response:
+        """A picture of a study as SVG."""
+        name = request.query_params.get("name", "")
+        if await self._desk.study(name) is None:
+            raise _no_study(name)
+        found = (await self._desk.pictures(name)).get(request.query_params.get("kind", ""))
+        if found is None:
+            raise Refused("NotFound", "There is no such picture.")
+        return Response(found, media_type="image/svg+xml", headers={"Content-Security-Policy": PICTURE_POLICY})
+
+    async def data(self, request: Request) -> Response:
+        """All rows as CSV."""
+        name = request.query_params.get("name", "")
+        if await self._desk.study(name) is None:
+            raise _no_study(name)
+        path = await self._desk.data(name)
+        gone = BackgroundTask(os.unlink, path)
+        return FileResponse(path, filename=_file_name(name, "csv"), media_type="text/csv", background=gone)
+
+    async def report(self, request: Request) -> Response:
+        """One file with everything, for mail and archives."""
+        name = request.query_params.get("name", "")
+        if await self._desk.study(name) is None:
+            raise _no_study(name)
+        attached = f'attachment; filename="{_file_name(name, "html")}"'
+        headers = {"Content-Security-Policy": REPORT_POLICY, "Content-Disposition": attached}
+        return HTMLResponse(await self._desk.report(name), headers=headers)
+
+    async def events(self, request: Request) -> Response:
+        """Server-sent events: one whenever rows were told, by whomever."""
+        return self._streams.response(request.query_params.get("name"))
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    async def _form(self, request: Request) -> dict[str, str]:
+        """Texts of a form that came from one of our pages; files become texts."""
+        found = {}
+        async with request.form(max_files=1, max_fields=200, max_part_size=self._limits.largest_body) as form:
+            if not self._gate.form_is_ours(request, form):
+                text = "This form is not from a page of this server, or it was restarted: load the page again."
+                raise Refused("Forged", text)
+            for key, value in form.items():
+                if isinstance(value, str):
+                    found[key] = value
+                elif value.size:
+                    found[key] = (await value.read()).decode("utf-8-sig", "replace")
+        return found
+
+
+def _no_study(name: str) -> Refused:
+    return Refused("NotFound", f"There is no study {name!r} in this store.")
+
+
+def day(text: str) -> str:
+    """The day of a time in ISO format.
+
+    >>> day("2026-03-01T12:00:00+00:00")
+    '1 March 2026'
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return f"{moment.day} {moment:%B %Y}"
+
+
+def _file_name(name: str, ending: str) -> str:
+    """A name that every system takes.
+
+    >>> _file_name("Länge / <b>", "csv")
+    'L_nge____b_.csv'
+    """
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name)[:60].strip(".")
+    return f"{kept or 'study'}.{ending}"

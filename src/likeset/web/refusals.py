@@ -1,0 +1,42 @@
+"""What is said when something is wrong: as a page to people, as JSON to programs."""
+
+from __future__ import annotations
+
+from likeset.extras import optional_packages
+from likeset.web.pages import Pages
+from likeset.web.worker import Refused
+
+with optional_packages():
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse, Response
+
+
+class Refusals:
+    """Handlers of errors."""
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+
+    def _answer(self, request: Request, status: int, kind: str, title: str, text: str) -> Response:
+        if request.url.path.startswith("/api/"):
+            return JSONResponse({"error": kind, "text": text}, status)
+        return self._pages.page(request, "error.html", status, title=title, text=text)
+
+    async def not_found(self, request: Request, error: Exception) -> Response:
+        """An address that does not exist."""
+        return self._answer(request, 404, "NotFound", "No such page", "There is nothing here.")
+
+    async def refused(self, request: Request, error: Exception) -> Response:
+        """An error of likeset's own."""
+        kind = error.kind if isinstance(error, Refused) else type(error).__name__
+        status = {"Forged": 403, "NotFound": 404, "NotYet": 503}.get(kind, 422)
+        return self._answer(request, status, kind, "That did not work", str(error))
+
+    async def unavailable(self, request: Request, error: Exception) -> Response:
+        """The process that computes died."""
+        return self._answer(request, 503, "Unavailable", "Try again", str(error))
+
+    async def failed(self, request: Request, error: Exception) -> Response:
+        """A bug: no details for strangers."""
+        text = "The server failed; its log says why. Nothing acknowledged is lost."
+        return self._answer(request, 500, "Failed", "The server failed", text)

@@ -1,0 +1,47 @@
+// Live refresh, and nothing else: every page works without this file. New rows make the main part of the page load again,
+// unless somebody is typing; a picture that is being drawn shows how far it is.
+"use strict";
+(function () {
+  const live = document.body.dataset.live;
+  const refresh = Number(document.body.dataset.refresh || 0);
+  let seen = null;
+
+  function typing() {
+    const at = document.activeElement;
+    if (at && ["INPUT", "TEXTAREA", "SELECT"].includes(at.tagName)) return true;
+    return Array.from(document.querySelectorAll("main textarea, main input:not([type=hidden])")).some(
+      (field) => field.value !== field.defaultValue);
+  }
+
+  async function reload() {
+    if (typing()) return false;
+    const answer = await fetch(location.pathname + location.search.replace(/&told=\d+/, ""), { headers: { Accept: "text/html" } });
+    if (!answer.ok) return false;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const open = Array.from(document.querySelectorAll("main details")).map((part) => part.open);
+    document.querySelector("main").replaceChildren(...fresh.querySelector("main").childNodes);
+    document.querySelectorAll("main details").forEach((part, i) => { part.open = Boolean(open[i]); });
+    document.body.dataset.refresh = fresh.body.dataset.refresh || "0";
+    return true;
+  }
+
+  if (live && window.EventSource) {
+    const stream = new EventSource(live);
+    stream.addEventListener("state", (event) => {
+      const state = JSON.parse(event.data);
+      const key = JSON.stringify([state.rows === undefined ? state : state.rows, state.drawing]);
+      const bar = document.querySelector("#drawing progress");
+      if (bar && typeof state.done === "number") bar.value = state.done;
+      if (seen !== null && key !== seen) reload();
+      seen = key;
+    });
+    window.addEventListener("pagehide", () => stream.close());
+  }
+  if (refresh) {
+    const again = async () => {
+      await reload();
+      if (Number(document.body.dataset.refresh || 0)) setTimeout(again, 1000 * refresh);
+    };
+    setTimeout(again, 1000 * refresh);
+  }
+})();

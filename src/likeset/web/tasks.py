@@ -1,0 +1,177 @@
+"""What worker processes do: open studies, tell, answer, draw. Everything that comes in or goes out is plain data."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tempfile
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from likeset.errors import InvalidArgumentError
+from likeset.families import FAMILIES
+from likeset.study.store import Store
+from likeset.study.study import Study
+from likeset.web.history import History, became_certain
+
+Report = Callable[[float], None]
+_MOST_STUDIES = 32  # held open at once
+
+
+class Tasks:
+    """The store, seen from a worker. Every method takes ``report``, to say how far it is."""
+
+    def __init__(self, path: str, read_only: bool) -> None:
+        self._store = Store(path, read_only=read_only)
+        self._studies: OrderedDict[str, Study] = OrderedDict()
+        self._histories: OrderedDict[str, History] = OrderedDict()
+
+    # -- answers ------------------------------------------------------------------------------------------------------
+
+    def answers(self, name: str, report: Report) -> dict[str, Any]:
+        """Everything that a study's page says, and which rows it says it of."""
+        return self._answers(self._study(name))
+
+    def history(self, name: str, report: Report) -> dict[str, Any]:
+        """The answers at every look so far, and when verdicts became certain."""
+        looks = self._history(name).advance(report)
+        return {"name": name, "looks": looks, "certain": _certain(looks)}
+
+    def pictures(self, name: str, report: Report) -> dict[str, Any]:
+        """The pictures of a study as SVG texts, by kind; when verdicts became certain; which rows that is of."""
+        from likeset.web.drawing import pictures
+
+        study = self._study(name)
+        looks = self._history(name).advance(report)
+        answers = self._answers(study)
+        drawn = pictures(study, answers, looks)
+        return {"svg": drawn, "certain": _certain(looks), "fingerprint": answers["fingerprint"]}
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def create(self, given: dict[str, Any], report: Report) -> str:
+        """A new study, or the same again; its name."""
+        family, settings = given.pop("family")
+        known = {cls.__name__.lower(): cls for cls in FAMILIES}
+        if family not in known:
+            raise InvalidArgumentError("family", family, "is no family", f"use one of {', '.join(sorted(known))}")
+        try:
+            made: Any = known[family](**settings)
+        except TypeError:
+            problem = f"are not the settings of {known[family].__name__}"
+            raise InvalidArgumentError("family", settings, problem, "leave them out, or name those it has") from None
+        outcome = given.pop("outcome")
+        return Study(given.pop("name"), outcome={outcome: made}, store=self._store, **given).name
+
+    def tell(self, name: str, rows: Any, report: Report) -> dict[str, Any]:
+        """Record rows (a list of dicts) or the text of a CSV file; what was done, warnings, and the new answers."""
+        study = self._study(name)
+        with _file_of(rows) as given, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            told = study.tell(given)
+        said = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+        done = {"recorded": told.recorded, "repeated": told.repeated, "total": told.total, "warnings": said}
+        return {"told": done, "answers": self._answers(study)}
+
+    def ask(self, name: str, count: int, report: Report) -> list[dict[str, Any]]:
+        """The next experiments, as rows without outcomes."""
+        study: Any = self._study(name)
+        if not hasattr(study, "ask"):
+            raise InvalidArgumentError("ask", name, "is not offered by this study", "choose the next row yourself")
+        asked = study.ask(n=count)
+        return [asked] if isinstance(asked, dict) else [dict(row) for row in asked]
+
+    # -- files --------------------------------------------------------------------------------------------------------
+
+    def report(self, name: str, report: Report) -> str:
+        """The report, one HTML file, as a text."""
+        from likeset.study.report import page
+
+        return page(self._study(name))
+
+    def data(self, name: str, report: Report) -> str:
+        """The rows as they were told, as a CSV file in the system's folder for such files; its path."""
+        study = self._study(name)
+        done, total = 0, max(study.n, 1)
+        with tempfile.NamedTemporaryFile("w", suffix=".csv", delete=False, newline="", encoding="utf-8") as file:
+            writer = None
+            with study._database.reading() as connection:
+                for stored in study._database.batches(connection, study._stored, None):
+                    cells = study._shown_columns(study._raw(stored))
+                    if writer is None:
+                        writer = csv.writer(file)
+                        writer.writerow([_harmless(name) for name in cells])
+                    writer.writerows([_harmless(cell) for cell in row] for row in zip(*cells.values(), strict=True))
+                    done += stored.count
+                    report(done / total)
+        return file.name
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _study(self, name: str) -> Study:
+        if name not in self._studies:
+            self._studies[name] = self._store.study(name)
+        self._studies.move_to_end(name)
+        while len(self._studies) > _MOST_STUDIES:
+            self._studies.popitem(last=False)
+        return self._studies[name]
+
+    def _history(self, name: str) -> History:
+        if name not in self._histories:
+            self._histories[name] = History(self._study(name))
+        self._histories.move_to_end(name)
+        while len(self._histories) > _MOST_STUDIES:
+            self._histories.popitem(last=False)
+        return self._histories[name]
+
+    def _answers(self, study: Study) -> dict[str, Any]:
+        with study._lock:
+            found = study.to_json()
+            fingerprint = study._head.hash.hex() if study._head is not None else study.fingerprint
+        return found | {"fingerprint": fingerprint, "can_ask": hasattr(study, "ask")}
+
+
+def _certain(looks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {"factor": factor, "level": level, "rows": rows, "verdict": verdict}
+        for (factor, level), (rows, verdict) in became_certain(looks).items()
+    ]
+
+
+@contextmanager
+def _file_of(rows: Any) -> Iterator[Any]:
+    """Rows as they are; a text is put into a file, so that messages name its lines."""
+    if not isinstance(rows, str):
+        yield rows
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        path.write_text(rows, encoding="utf-8")
+        yield path
+
+
+def _harmless(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula: texts that begin like one get an apostrophe.
+
+    >>> _harmless("=1+1"), _harmless(-3.5), _harmless("B")
+    ("'=1+1", -3.5, 'B')
+    """
+    if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{cell}"
+    if isinstance(cell, float) and cell.is_integer():
+        return int(cell)
+    return cell.item() if hasattr(cell, "item") else cell
+
+
+def csv_text(rows: list[dict[str, Any]]) -> str:
+    """Rows as the text of a CSV file."""
+    text = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(text, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({k: _harmless(v) for k, v in row.items()} for row in rows)
+    return text.getvalue()

@@ -1,0 +1,179 @@
+"""A process that works through calls one after the other, so that the page never waits for a computation.
+
+Calls go through a pipe, answers and progress come back through it. The process ends when its parent does (the pipe
+closes), even by ``kill -9``; if it dies by itself, what it was busy with fails with :class:`WorkerDied`, and the next
+call starts another one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any
+
+from likeset.errors import LikesetError
+from likeset.extras import optional_packages
+
+with optional_packages():
+    import anyio
+
+
+class WorkerDied(Exception):
+    """The process that was computing is gone: killed, or out of memory."""
+
+
+class Refused(Exception):
+    """An error of likeset's own, as the worker raised it: ``kind`` its class, ``text`` what it says."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind, self.text = kind, text
+
+
+@dataclass
+class Call:
+    """One call: what it will return, since when it runs, how far it has got (None: not known)."""
+
+    future: Future[Any]
+    began: float = field(default_factory=time.monotonic)
+    fraction: float | None = None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """An estimate, from what has been done so far."""
+        elapsed = time.monotonic() - self.began
+        if self.fraction is None or not 0.02 <= self.fraction < 1.0:
+            return None
+        return elapsed * (1.0 - self.fraction) / self.fraction
+
+
+class Worker:
+    """A process that holds ``make(*arguments)`` and calls its methods, one after the other."""
+
+    def __init__(self, make: Callable[..., Any], *arguments: Any) -> None:
+        self._make, self._arguments = make, arguments
+        self._lock = threading.Lock()
+        self._calls: dict[int, Call] = {}
+        self._number = 0
+        self._process: Any = None
+        self._pipe: Connection | None = None
+        self._closed = False
+
+    @property
+    def process_id(self) -> int | None:
+        """Of the process, if it runs."""
+        return None if self._process is None else self._process.pid
+
+    def submit(self, method: str, *arguments: Any) -> Call:
+        """Have a method called; the call knows how far it is."""
+        with self._lock:
+            if self._closed:
+                raise WorkerDied("the server is shutting down")
+            if self._process is None or not self._process.is_alive() or self._pipe is None:
+                self._start()
+            self._number += 1
+            call = self._calls[self._number] = Call(Future())
+            assert self._pipe is not None
+            try:
+                self._pipe.send((self._number, method, arguments))
+            except OSError as error:
+                del self._calls[self._number]
+                raise WorkerDied("the process that computes is gone; try again") from error
+        return call
+
+    async def run(self, method: str, *arguments: Any) -> Any:
+        """The answer of a method, awaited; an abandoned request does not stop the call."""
+        call = self.submit(method, *arguments)
+        done = anyio.Event()
+        token = anyio.lowlevel.current_token()
+        call.future.add_done_callback(lambda _: _wake(token, done))
+        if not call.future.done():
+            await done.wait()
+        return call.future.result()
+
+    def close(self) -> None:
+        """End the process, when it has finished what it is busy with, or after a second."""
+        with self._lock:
+            self._closed = True
+            pipe, process, self._pipe, self._process = self._pipe, self._process, None, None
+        if pipe is not None:
+            pipe.close()
+        if process is not None:
+            process.join(1.0)
+            if process.is_alive():
+                process.terminate()
+                process.join(5.0)
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(theirs, self._make, self._arguments), daemon=True)
+        process.start()
+        theirs.close()
+        self._process, self._pipe = process, ours
+        threading.Thread(target=self._listen, args=(ours,), daemon=True).start()
+
+    def _listen(self, pipe: Connection) -> None:
+        """Hand out answers, until the pipe is closed from either side."""
+        while True:
+            try:
+                number, kind, value = pipe.recv()
+            except (EOFError, OSError, TypeError):  # TypeError: closed while it was being read
+                break
+            with self._lock:
+                call = self._calls.get(number) if kind == "progress" else self._calls.pop(number, None)
+            if call is None:
+                continue
+            if kind == "progress":
+                call.fraction = value
+            elif kind == "refused":
+                call.future.set_exception(Refused(*value))
+            elif kind == "failed":
+                call.future.set_exception(RuntimeError(value))
+            else:
+                call.future.set_result(value)
+        with self._lock:
+            if self._pipe is pipe:
+                self._pipe = None
+            lost, self._calls = list(self._calls.values()), {}
+        for call in lost:
+            call.future.set_exception(WorkerDied("the process that computes is gone; try again"))
+
+
+def _wake(token: Any, event: Any) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is gone
+        anyio.from_thread.run_sync(event.set, token=token)
+
+
+def _work(pipe: Connection, make: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is the parent's to handle; the pipe then closes
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(5)  # who reads pages comes first
+    target = make(*arguments)
+    while True:
+        try:
+            number, method, given = pipe.recv()
+        except (EOFError, OSError):
+            return
+
+        def report(fraction: float, number: int = number) -> None:
+            pipe.send((number, "progress", fraction))
+
+        try:
+            answer = (number, "done", getattr(target, method)(*given, report=report))
+        except LikesetError as error:
+            answer = (number, "refused", (type(error).__name__, str(error)))
+        except Exception as error:
+            answer = (number, "failed", f"{type(error).__name__}: {error}")
+        try:
+            pipe.send(answer)
+        except OSError:
+            return

@@ -1,0 +1,234 @@
+"""The page in a real browser: Debian's Chromium without a window. Screenshots are kept in out/screenshots.
+
+Skipped, visibly, where Chromium or its driver is not installed; the check of accessibility also where axe-core is not
+(``npm pack axe-core``, then LIKESET_AXE names the file axe.min.js).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import likeset as ls
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no Chromium with its driver here: apt install chromium chromium-driver"
+)
+SCREENSHOTS = Path(__file__).parent.parent / "out" / "screenshots"
+TOKEN = "a-token-of-the-tests"
+NASTY = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    path = tmp_path_factory.mktemp("browser") / "likeset.db"
+    study = ls.Study(
+        "Sign-up page", factors={"variant": ["A", "B"]}, outcome={"converted": ls.Bernoulli()}, control="A", store=path
+    )
+    study.tell([{"variant": "AB"[i % 2], "converted": int(i % 2 == 1 or i % 7 == 0)} for i in range(40)])
+    ls.Study(NASTY, factors={"v": [NASTY, "b"]}, outcome={"y": ls.Poisson()}, store=path)
+    environment = {**os.environ, "LIKESET_TOKEN": TOKEN, "PYTHONPATH": str(Path(ls.__file__).parent.parent)}
+    command = [sys.executable, "-m", "likeset", "serve", str(path), "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    line = next(line for line in process.stdout if line.startswith("Page:"))
+    yield re.search(r"http://[^/]+", line).group()
+    process.terminate()
+    process.wait(20)
+    process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    profile = tmp_path_factory.mktemp("profile")
+    for option in (
+        "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+        "--disable-dev-shm-usage", "--window-size=1100,1400", f"--user-data-dir={profile}",
+    ):  # fmt: skip
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver.set_page_load_timeout(60)
+    yield driver
+    driver.quit()
+
+
+def wait(browser, condition, seconds=60):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(browser, seconds, poll_frequency=0.1, ignored_exceptions=(Exception,)).until(condition)
+
+
+def see(browser, text, seconds=60):
+    wait(browser, lambda b: text in b.find_element("css selector", "main").text, seconds)
+
+
+def keep(browser, name):
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    browser.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
+
+
+def emulate(browser, width=1100, height=1400, dark=False, scripts=True):
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600},
+    )
+    theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [theme]})
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
+
+
+def fill(browser, **values):
+    for name, value in values.items():
+        field = browser.find_element("name", name.replace("_", "-"))
+        if field.tag_name == "select":
+            from selenium.webdriver.support.ui import Select
+
+            Select(field).select_by_visible_text(value)
+        else:
+            field.clear()
+            field.send_keys(value)
+
+
+def test_from_a_new_study_to_a_verdict(browser, address):
+    emulate(browser)
+    browser.get(f"{address}/enter?token={TOKEN}")
+    browser.find_element("link text", "New study").click()
+    fill(
+        browser,
+        name="Buttons",
+        factors="colour: grey, green",
+        control="grey",
+        outcome="clicks",
+        family="counts (orders, defects)",
+    )
+    keep(browser, "new")
+    browser.find_element("xpath", "//button[text()='Begin']").click()
+    see(browser, "Answers after 0 rows")
+    fill(browser, field_0="green", field_1="3")
+    browser.find_element("xpath", "//button[text()='Tell']").click()
+    see(browser, "Recorded 1 row")
+    see(browser, "Answers after 1 rows")
+    browser.find_element("xpath", "//summary[contains(., 'as CSV')]").click()
+    rows = "colour,clicks\n" + "grey,0\ngreen,4\ngrey,1\ngreen,3\n" * 10
+    browser.find_element("id", "csv").send_keys(rows)
+    browser.find_element("xpath", "//button[text()='Tell all of them']").click()
+    see(browser, "green is better than grey")
+    assert browser.find_elements("css selector", ".badge.better")
+
+
+def test_the_page_refreshes_by_itself_and_shows_the_pictures(browser, address):
+    emulate(browser)
+    browser.get(f"{address}/study?name=Sign-up%20page")
+    see(browser, "certain by row")
+    pictures = wait(browser, lambda b: b.find_elements("css selector", "figure img"))
+    wait(
+        browser, lambda b: b.execute_script("return [...document.images].every(i => i.complete && i.naturalWidth > 0)")
+    )
+    assert len(pictures) >= 2
+    keep(browser, "study")
+    import urllib.request
+
+    request = urllib.request.Request(
+        f"{address}/api/study/tell?name=Sign-up%20page", data=b'[{"variant": "A", "converted": 0}]', method="POST",
+        headers={"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"},
+    )  # fmt: skip
+    with urllib.request.urlopen(request) as answer:
+        assert answer.status == 200
+    see(browser, "Answers after 41 rows")  # nobody has touched the page
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "dark"), [("phone", 390, False), ("phone-dark", 390, True), ("dark", 1100, True)]
+)
+def test_phone_and_dark(browser, address, name, width, dark):
+    emulate(browser, width, 1400, dark)
+    for path, part in (("/", "home"), ("/study?name=Sign-up%20page", "study")):
+        browser.get(address + path)
+        wait(browser, lambda b: b.find_elements("css selector", "h1"))
+        sideways = browser.execute_script(
+            "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        assert sideways <= 0, f"{part} scrolls sideways"
+        paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, re.findall(r"\d+", paper)[:3])) < 200) == dark
+        keep(browser, f"{part}-{name}")
+    emulate(browser)
+
+
+def test_everything_can_be_done_with_the_keyboard(browser, address):
+    from selenium.webdriver.common.keys import Keys
+
+    emulate(browser)
+    browser.get(f"{address}/enter?token={TOKEN}")
+    browser.get(f"{address}/study?name=Sign-up%20page")
+    see(browser, "Enter a result")
+    body = browser.find_element("tag name", "body")
+    body.send_keys(Keys.TAB)
+    assert browser.switch_to.active_element.text == "Skip to the contents"
+    assert browser.execute_script("return getComputedStyle(document.activeElement).outlineStyle") != "none"
+    for _ in range(60):
+        if browser.switch_to.active_element.get_attribute("name") == "field-0":
+            break
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+    before = int(
+        re.search(r"Answers after ([\d,]+)", browser.find_element("tag name", "main").text).group(1).replace(",", "")
+    )
+    browser.switch_to.active_element.send_keys("B", Keys.TAB)
+    browser.switch_to.active_element.send_keys("yes", Keys.TAB)
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    see(browser, f"Answers after {before + 1:,} rows")
+
+
+def test_everything_works_without_scripts(browser, address):
+    emulate(browser, scripts=False)
+    browser.get(f"{address}/enter?token={TOKEN}")
+    browser.get(f"{address}/study?name=Sign-up%20page")
+    see(browser, "Enter a result")
+    fill(browser, field_0="A")
+    browser.find_element("xpath", "//button[text()='Tell']").click()
+    see(browser, "Recorded 1 row")
+    emulate(browser)
+
+
+def test_names_are_text_and_the_policy_is_kept(browser, address):
+    emulate(browser)
+    browser.get(address)
+    see(browser, NASTY)
+    browser.find_element("link text", NASTY).click()
+    see(browser, "Answers after 0 rows")
+    assert browser.execute_script("return document.querySelectorAll('main script').length") == 0
+    complaints = [
+        entry["message"] for entry in browser.get_log("browser") if "Content Security Policy" in entry["message"]
+    ]
+    assert complaints == []
+
+
+AXE = Path(os.environ.get("LIKESET_AXE", Path(__file__).parent.parent / "out" / "axe.min.js"))
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="no axe-core here: npm pack axe-core, and LIKESET_AXE=.../axe.min.js")
+@pytest.mark.parametrize("dark", [False, True])
+def test_accessibility(browser, address, dark):
+    emulate(browser, dark=dark)
+    browser.get(f"{address}/enter?token={TOKEN}")
+    script = AXE.read_text(encoding="utf-8")
+    for path in ("/", "/new", "/study?name=Sign-up%20page", "/nowhere"):
+        browser.get(address + path)
+        wait(browser, lambda b: b.find_elements("css selector", "h1"))
+        browser.execute_cdp_cmd("Runtime.evaluate", {"expression": script})
+        found = browser.execute_async_script("axe.run().then(r => arguments[0](r.violations))")
+        told = [(v["id"], v["impact"], [n["html"][:120] for n in v["nodes"][:3]]) for v in found]
+        assert told == [], f"{path}: {told}"
+    emulate(browser)
