@@ -20,9 +20,13 @@ from benchmarks import (
     bulk,
     choosing,
     companion,
+    contrasts,
+    deciding,
     families,
     growth,
+    laboratory,
     linear,
+    page,
     product,
     rkhs,
     start,
@@ -57,6 +61,11 @@ STUDIES = {
     "voices": voices.run,
     "choosing": choosing.run,
     "study": study.run,
+    "page": page.run,
+    "deciding": deciding.run,
+    "laboratory": laboratory.run,
+    "contrasts": contrasts.run,
+    "coefficients": contrasts.run_coefficients,
 }  # what else was tried: only when asked for
 
 

@@ -25,7 +25,15 @@ class LiveObjects:
         self.plane = ls.Linear(dim=2, bound=1.5)
         self.grid = ls.RKHS(RBF(0.3), bound=2.0, domain=np.linspace(0.0, 1.0, 7))
         self.line = ls.RKHS(RBF(0.3), bound=2.0)
-        self.spaces = [self.plane, ls.Linear(1, 2.0), ls.Linear(2, np.inf), ls.Linear(3, 1.0), self.grid, self.line]
+        self.spaces = [
+            self.plane,
+            ls.Linear(1, 2.0),
+            ls.Linear(2, np.inf),
+            ls.Linear(3, 1.0),
+            self.grid,
+            self.line,
+            ls.LinearEllipsoid([[1.0, 0.2], [0.2, 0.5]], 1.5),
+        ]
         self.predictors = checks.built_in_predictors()
         self.weightings = checks.built_in_weightings()
         around = ls.Windows([[1.0, 0.0], [0.0, 1.0]], joint_share=0.3)
@@ -55,7 +63,9 @@ class LiveObjects:
         rivals = [*comparison.applicable(ls.Gaussian(0.5), self.plane, 0.1).values()]
         rivals += comparison.applicable(ls.Poisson(), self.plane, 0.1).values()
         rivals += comparison.applicable(ls.Laplace(0.5), self.grid, 0.1).values()
+        rivals += comparison.applicable(ls.Gaussian(ls.Unknown()), self.plane, 0.1).values()
         self.comparisons = [self._feed(c) for c in rivals]
+        self.several = self._feed(ls.AnyOf((ls.Gaussian(0.3), self.plane), (ls.Laplace(0.3), self.plane), alpha=0.1))
         self.sets = [s.set for s in (*self.sequences, *self.comparisons)]
         self.environments = [
             environments.linear(dim=2, n_arms=4), environments.contexts(dim=2, n_arms=3),
@@ -71,7 +81,8 @@ class LiveObjects:
         self.results = [
             *self.traces, self.small, self.sequences[0].set.support([[1.0, 0.0]]),
             self.sequences[0].set.evidence([[1.0, 0.0]], below=0.1),
-            self.sequences[0].set.contrast([[1.0, 0.0]], [[0.0, 1.0]]), self.policies[2].certificate,
+            self.sequences[0].set.contrast([[1.0, 0.0]], [[0.0, 1.0]]), self.several,
+            self.several.set, self.policies[2].certificate,
             self.policies[0].recommend(),
             ls.Reward(np.exp), self.log_partition, self.curvature,
             theory.bregman_information_gain(ls.Gaussian(), x, nu=1.0),
@@ -83,6 +94,8 @@ class LiveObjects:
         self.studies = [_told(study) for study in _studies()]
         self.stores = [ls.Store(None), *(study.store for study in self.studies)]
         self.results.append(ls.Told(1, 0, 1))
+        self.results += [ls.Below(0.5, ls.Bernoulli()), ls.Above(0.0, ls.Gaussian(0.1)), self.sequences[0].belief]
+        self.results += [ls.OnlineTests(0.1), _any_model(), comparison.BettingMean(0.1)]
         self.saved = str(folder / "saved.likeset")
         self.sequences[0].save(self.saved)
 
@@ -128,6 +141,7 @@ class LiveObjects:
             ls.Elimination(fresh(self.plane), arms), ls.LowerBound(fresh(self.plane), arms),
             ls.UCB(fresh(self.plane), arms, running_intersection=False, reward="decreasing"),
             ls.UCB(self.comparisons[0], arms), ls.Guarded(fresh(self.plane), arms), ls.Guarded(fresh(self.plane)),
+            ls.Guarded(fresh(self.line), bounds=[[0.0, 1.0]], until={"gain": 0.1}),
         ]  # fmt: skip
         policies[0].tell(policies[0].ask(), 0.3)
         return policies
@@ -156,17 +170,28 @@ def study_rows():
     return [{"id": i, "variant": "AB"[i % 2], "dose": 0.5 * i, "y": i % 3 % 2} for i in range(4)]
 
 
+def _any_model():
+    model = ls.ModelSequence(lambda y, x, theta: -0.5 * (y - theta[:, 0] * x) ** 2 - 0.919, np.array([[0.0], [1.0]]))
+    model.update(1.0, 0.4)
+    return model
+
+
 def can_change(thing):
-    kinds = (ls.Study, ls.Store, ls.ConfidenceSequence, comparison.Comparison, ls.bandits.Policy)
+    kinds = (ls.Study, ls.Store, ls.ConfidenceSequence, ls.AnyOf, comparison.Comparison, ls.bandits.Policy)
+    kinds += (ls.OnlineTests, ls.ModelSequence, comparison.BettingMean)
     return isinstance(thing, kinds)
 
 
 def fingerprint(thing):
     """Everything of a sequence, comparison set or policy that an error must leave alone."""
+    if isinstance(thing, (ls.OnlineTests, ls.ModelSequence, comparison.BettingMean)):
+        return repr(thing), getattr(thing, "log_numerator", 0.0)
     if isinstance(thing, ls.Study):
         return thing.fingerprint, thing.n
     if isinstance(thing, ls.Store):
         return tuple(study["rows"] for study in thing.studies())
+    if isinstance(thing, ls.AnyOf):
+        return tuple(part for member in thing._sequences for part in fingerprint(member))
     if hasattr(thing, "ask"):
         return (
             *fingerprint(thing.seq), getattr(thing, "certificate", None) is None,
@@ -226,7 +251,7 @@ def good_value(live, name, owner, label, pick):
         "points": 5, "horizon": 5, "dimension": 2, "degrees": 1, "max_windows": 4, "name": "x", "noise": "gaussian",
         "design": "random", "support": "real", "on_empty": "explore", "coverage": True, "increasing": True,
         "axes": None, "sign": 1.0, "level": None, "covariate_weights": None, "weighted": False, "width_every": 0,
-        "simultaneous": True, "others": None, "minus": None, "contrasts": None,
+        "simultaneous": True, "others": None, "minus": None, "contrasts": None, "of": "difference",
     }  # fmt: skip
     made = {
         "y": lambda: live.outcome(family, 1), "rng": lambda: np.random.default_rng(1),

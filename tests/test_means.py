@@ -147,6 +147,9 @@ def test_the_same_covariate_twice_and_one_against_many():
     same = s.contrast([1.0, 2.0], [1.0, 2.0])
     assert same.lower[0] == pytest.approx(0.0, abs=1e-3) and same.upper[0] == pytest.approx(0.0, abs=1e-3)
     assert s.contrast([1.0, 2.0], [1.0, 2.0], "odds").upper[0] == pytest.approx(1.0)
+    assert s.contrast([1.0, 2.0], np.zeros((0, 2))).upper.shape == (0,)
+    early = filled(ls.Poisson(), n=3).set.contrast([[0.8, 0.1], [0.3, 0.9]], [[0.8, 0.1], [0.3, 0.9]])
+    assert (np.abs(early.upper) < 0.1).all()
     many = s.contrast(np.eye(2), [1.0, 1.0])
     assert many.upper.shape == (2,)
     assert many.upper[1] == pytest.approx(s.contrast([0.0, 1.0], [1.0, 1.0]).upper[0], abs=1e-3)
@@ -222,3 +225,18 @@ def test_ratios_of_means_that_may_be_negative_are_refused_and_others_are_not():
     positive.update(np.tile(np.eye(2), (40, 1)), np.tile([4.0, 2.0], 40))
     low, high = positive.set.contrast([1.0, 0.0], [0.0, 1.0], "ratio")
     assert 1.85 < low[0] < 2.0 < high[0] < 2.15
+
+
+@pytest.mark.parametrize("of", ["ratio", "odds"])
+def test_means_that_may_be_zero_leave_an_end_open_instead_of_an_error(of):
+    """One arm without a success and without a bound: its mean may be as small as it likes."""
+    seq = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(3))
+    seq.update(np.repeat(np.eye(3), [30, 30, 1], axis=0), [0] * 30 + [1, 0] * 15 + [1])
+    bounds = seq.set.contrast(np.eye(3)[[0, 1, 1]], np.eye(3)[[1, 0, 2]], of=of)
+    assert (bounds.lower >= 0.0).all() and (bounds.lower <= bounds.upper).all()
+    assert bounds.upper[1] == np.inf and np.isfinite(bounds.upper[0])
+    theta = seq.set.support(np.eye(3)).maximisers
+    means = 1 / (1 + np.exp(-theta[:, :2]))
+    odds = means / (1 - means)
+    realised = means[:, 0] / means[:, 1] if of == "ratio" else odds[:, 0] / odds[:, 1]
+    assert (realised >= bounds.lower[0] - 1e-9).all() and (realised <= bounds.upper[0] + 1e-9).all()

@@ -369,6 +369,90 @@ def test_policies_and_comparison():
     assert stop.stopped and ARMS[stop.recommend().arm] @ theta >= (ARMS @ theta).max() - 1e-9
 
 
+# -- other people's sets --------------------------------------------------------------------------------------------
+
+
+def test_the_f_sequence_is_the_level_set_of_its_bayes_factor():
+    X, y = data(25, 20)
+    seq = ls.comparison.FSequence(ls.Linear(2), ALPHA, penalty=0.7)
+    seq.update(X, y)
+    low, high = seq.set.interval(X[:1])
+    cov = np.eye(25) + X @ X.T / 0.7
+
+    def log_factor(theta):
+        r = y - X @ theta
+        return -0.5 * np.linalg.slogdet(cov)[1] - 12.5 * np.log(r @ np.linalg.solve(cov, r) / (r @ r))
+
+    rng = np.random.default_rng(21)
+    fit = np.linalg.lstsq(X, y, rcond=None)[0]
+    thetas = fit + rng.normal(size=(200, 2)) * 0.2
+    inside = np.array([log_factor(theta) <= np.log(1 / ALPHA) for theta in thetas])
+    assert np.array_equal(seq.set.contains(thetas), inside) and 10 < inside.sum() < 190
+    assert low[0] < X[0] @ fit < high[0]
+
+
+def f_sequence_misses(runs, rounds, alpha, adversarial, seed):
+    """Share of runs in which the t-sequence (d = 1, lambda = 1) ever loses theta = 0, sigma = 1."""
+    rng = np.random.default_rng(seed)
+    first = rng.normal(size=runs)
+    H, moment, energy, missed = np.ones(runs), first.copy(), first**2, np.zeros(runs, dtype=bool)
+    for n in range(2, rounds + 1):
+        look = adversarial and n == 2
+        x = np.where(np.abs(first) < 1.5, np.sqrt(2.0) / np.abs(first), 1.0) if look else np.ones(runs)
+        y = rng.normal(size=runs)
+        H, moment, energy = H + x * x, moment + x * y, energy + y * y
+        missed |= -0.5 * np.log(1 + H) - 0.5 * n * np.log1p(-(moment**2) / (1 + H) / energy) > np.log(1 / alpha)
+    return int(missed.sum())
+
+
+def test_a_design_that_looks_at_raw_outcomes_breaks_the_f_sequence_and_not_ours():
+    runs = 30000
+    allowed = int(binom.ppf(1 - 1e-6, runs, ALPHA))
+    assert f_sequence_misses(runs, 1000, ALPHA, False, 22) <= allowed < f_sequence_misses(runs, 1000, ALPHA, True, 22)
+    # The formula of the simulation is that of the class; and our set under the same design.
+    missed = 0
+    for run in range(150):
+        rng = np.random.default_rng([23, run])
+        ours, theirs = (make(ls.Linear(1)) for make in (
+            lambda space: ls.ConfidenceSequence(ls.Gaussian(ls.Unknown()), space, ALPHA),
+            lambda space: ls.comparison.FSequence(space, ALPHA),
+        ))  # fmt: skip
+        first, lost = rng.normal(), False
+        for n in range(1, 8):
+            x = np.sqrt(2.0) / abs(first) if n == 2 and abs(first) < 1.5 else 1.0
+            y = first if n == 1 else rng.normal()
+            for seq in (ours, theirs):
+                seq.update([x], y)
+            lost |= not ours.set.contains([0.0])
+            H, m, E = (sums := theirs._sums).gram[0, 0], sums.moment[0], sums.energy
+            factor = -0.5 * np.log(1 + H) - 0.5 * n * np.log1p(-(m**2) / (1 + H) / E)
+            assert theirs.set.contains([0.0]) == (factor <= np.log(1 / ALPHA))
+        missed += lost
+    assert missed <= int(binom.ppf(1 - 1e-6, 150, ALPHA))
+
+
+def test_universal_f_covers_and_widths_of_the_three():
+    runs, missed, widths = 40, 0, []
+    for run in range(runs):
+        rng = np.random.default_rng([24, run])
+        sets = [
+            ls.comparison.UniversalF(ls.Linear(1), ALPHA), ls.comparison.FSequence(ls.Linear(1), ALPHA),
+            ls.ConfidenceSequence(ls.Gaussian(ls.Unknown()), ls.Linear(1), ALPHA),
+        ]  # fmt: skip
+        lost = False
+        for _ in range(5):
+            y = 5.0 + rng.normal(size=20)
+            for seq in sets:
+                seq.update(np.ones((20, 1)), y)
+            lost |= not sets[0].set.contains([5.0])
+        missed += lost
+        widths.append([float(np.diff(np.ravel(seq.set.interval([[1.0]])))[0]) for seq in sets])
+    assert missed <= int(binom.ppf(1 - 1e-6, runs, ALPHA))
+    universal, invariant, ours = np.mean(widths, axis=0)
+    assert invariant < ours < universal  # what the stronger guarantee costs, and what the better numerator gains
+    assert ours < 1.7 * invariant
+
+
 def test_own_forecasters_are_inspected():
     class Wide:
         def __init__(self, mass=1.0):

@@ -16,6 +16,7 @@ import time
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import likeset as ls
@@ -127,6 +128,24 @@ def test_history_says_when_the_verdict_became_certain(reader, store):
         assert fresh.verdict() == {"B": verdict}
     last = history["looks"][-1]["lines"]
     assert [line["lower"] for line in last] == [row["lower"] for row in study.to_json()["rows"]]
+
+
+def test_a_history_counts_rows_that_were_told_and_not_rows_that_were_scored(tmp_path):
+    """From some hundred rows on, rows of one level are pooled and scored together."""
+    rng = np.random.default_rng(8)
+    factors = {"variant": ["A", "B"]}
+    study = ls.Study("pooled", factors=factors, outcome={"y": ls.Bernoulli()}, control="A", store=tmp_path / "s.db")
+    growing = History(study)
+    for size in (700, 900, 1400):
+        rows = {"variant": rng.choice(["A", "B"], size).tolist(), "y": (rng.random(size) < 0.2).astype(int).tolist()}
+        study.tell(rows)
+        growing.advance()
+    looks = History(study).advance()
+    assert looks == growing.looks
+    assert [sum(line["n"] for line in look["lines"]) for look in looks] == [look["rows"] for look in looks]
+    assert looks[-1]["rows"] == 3000
+    widths = [look["lines"][0]["upper"] - look["lines"][0]["lower"] for look in looks if look["rows"] >= 600]
+    assert widths[-1] < 0.8 * widths[0]
 
 
 def test_a_history_that_grows_is_the_history_from_the_beginning(tmp_path):

@@ -9,7 +9,11 @@ from . import sklearn as sklearn
 from . import spaces as spaces
 from . import study as study
 from . import theory as theory
+from .any_of import AnyOf as AnyOf
+from .any_of import AnyOfSet as AnyOfSet
 from .bandits import UCB as UCB
+from .bandits import Above as Above
+from .bandits import Below as Below
 from .bandits import Certificate as Certificate
 from .bandits import Elimination as Elimination
 from .bandits import Guarded as Guarded
@@ -55,6 +59,9 @@ from .families import StudentT as StudentT
 from .families import Unknown as Unknown
 from .families import Weibull as Weibull
 from .hypotheses import EValue as EValue
+from .many_tests import OnlineTests as OnlineTests
+from .many_tests import e_bh as e_bh
+from .model_sequence import ModelSequence as ModelSequence
 from .pairs import Bounds as Bounds
 from .persistence import load as load
 from .predictors import FTRL as FTRL
@@ -70,6 +77,7 @@ from .sets import Support as Support
 from .spaces import RKHS as RKHS
 from .spaces import Embedded as Embedded
 from .spaces import Linear as Linear
+from .spaces import LinearEllipsoid as LinearEllipsoid
 from .study import Store as Store
 from .study import Study as Study
 from .study import Told as Told
@@ -77,6 +85,7 @@ from .voices import Contrasts as Contrasts
 from .voices import Patience as Patience
 from .voices import Windows as Windows
 from .weights import BiasWeighting as BiasWeighting
+from .weights import Powered as Powered
 from .weights import Unweighted as Unweighted
 
 __version__: str

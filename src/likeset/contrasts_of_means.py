@@ -34,15 +34,23 @@ def contrast_of_means(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: 
     link = mean_link(family)
     if link is not None and link == LINK[of]:
         return _of_difference(s, family, X, Y, of)
-    if of != "difference":
-        _refuse_unless_positive(s, family, X, Y, of)
     mean = family.mean
     contrasts = {
         "difference": lambda a, b: mean(a) - mean(b),
         "ratio": lambda a, b: mean(a) / mean(b),
         "odds": lambda a, b: mean(a) / (1.0 - mean(a)) * (1.0 - mean(b)) / mean(b),
     }
-    return bounds_of_function(s, contrasts[of], X, Y)
+    if of == "difference":
+        return bounds_of_function(s, contrasts[of], X, Y)
+    outer = _quotient_of_ends(s, family, X, Y, of)
+    # A mean that may be zero, or a proportion that may be one: an end is zero or infinite, and the ends say it all.
+    open_end = ~((outer.lower > 0.0) & np.isfinite(outer.upper))
+    if open_end.all():
+        return outer
+    inner = bounds_of_function(s, contrasts[of], X[~open_end], Y[~open_end])
+    for whole, part in ((outer.lower, inner.lower), (outer.upper, inner.upper), (outer.gap, inner.gap)):
+        whole[~open_end] = part
+    return outer
 
 
 def _of_difference(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str) -> Bounds:
@@ -75,16 +83,27 @@ def _of_difference(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str
     return Bounds(low, high, gap)
 
 
-def _refuse_unless_positive(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str) -> None:
-    """A ratio is monotone where both means are positive, odds where they are proportions."""
+def _quotient_of_ends(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str) -> Bounds:
+    """[least of the first / largest of the second, largest / least] from each row's own interval; refuses other means.
+
+    A ratio is monotone where both means are positive, odds where they are proportions.
+    """
+    ends = []
     for rows in (X, Y):
-        ends = np.clip(np.array(s.interval(rows)), -1e300, 1e300)
-        means = np.asarray(family.mean(ends), dtype=np.float64)
-        if not (means > 0.0).all():
+        means = np.sort(np.asarray(family.mean(np.clip(np.array(s.interval(rows)), -1e300, 1e300)), np.float64), axis=0)
+        if (means < 0.0).any():
             raise InvalidArgumentError(
                 "of", of, f"needs positive means, and {means.min():g} is a plausible one", 'ask for of="difference"'
             )
-        if of == "odds" and not (means < 1.0).all():
+        if of == "odds" and (means > 1.0).any():
             raise InvalidArgumentError(
                 "of", of, f"needs means below one, and {means.max():g} is a plausible one", 'ask for of="ratio"'
             )
+        with np.errstate(divide="ignore"):
+            ends.append(means if of == "ratio" else means / (1.0 - means))
+    (low, high), (least, most) = ends
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        lower, upper = low / most, high / least
+    lower = np.where(np.isfinite(lower), lower * (1.0 - 8 * EPS), 0.0)
+    upper = np.where(np.isfinite(upper), upper * (1.0 + 8 * EPS), np.inf)
+    return Bounds(lower, upper, np.full(len(X), np.inf))

@@ -6,13 +6,16 @@ a set of its own, in which its voices stand beside the others, and the others al
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from likeset._solver.pairs import PairSet
+from likeset._solver.problem import VoiceTable
 from likeset._typing import Array, IntArray
 from likeset.evidence.directional import with_directions
 from likeset.evidence.evidence import Evidence
+from likeset.evidence.pairs import pair_set
 from likeset.evidence.unknown_scale import ScaleEvidence
 from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.spaces.base import Space
@@ -25,25 +28,48 @@ PARALLEL = 1e-12  # a question is an announced one if the cosine of the two is t
 
 @dataclass(frozen=True)
 class Questions:
-    """The contrasts announced, and what is known about them."""
+    """The contrasts announced, and what is known about them; ``measured`` is None for pairs of arms."""
 
     contrasts: Contrasts
-    measured: Measured
+    measured: Measured | None
 
     def of_all(self, others: Evidence | ScaleEvidence | ShapeEvidence) -> Evidence | ScaleEvidence | ShapeEvidence:
         """The evidence that ``contains`` and questions that were not announced go by."""
         if not self.contrasts.simultaneous or not isinstance(others, Evidence):
             return others
+        if self.measured is None:  # the rest is for the pairs
+            voices = others.voices
+            shares = voices.log_shares + np.log1p(-self.contrasts.share)
+            return replace(others, voices=VoiceTable(voices.starts, voices.members, shares))
         return with_directions(others, self.measured, self.contrasts.share, len(self.contrasts.A))
 
     def of_one(self, others: Evidence | ScaleEvidence | ShapeEvidence, contrast: int) -> Evidence:
         """The evidence that one announced question has of its own."""
-        assert isinstance(others, Evidence)
+        assert isinstance(others, Evidence) and self.measured is not None
         return with_directions(others, self.measured.only(contrast), self.contrasts.share, 1)
 
     def asked(self, space: Space, X: Array, Y: Array | None = None) -> IntArray | None:
         """Which contrast x'theta (or x'theta - y'theta) is, row by row, -1 for none; None if one set answers all."""
-        return None if self.contrasts.simultaneous else announced(self.contrasts, space, X, Y)
+        if self.contrasts.simultaneous or self.measured is None:
+            return None
+        return announced(self.contrasts, space, X, Y)
+
+    def pair(
+        self, others: Evidence | ScaleEvidence | ShapeEvidence, space: Space, x: Array, y: Array, lengths: Array
+    ) -> PairSet | None:
+        """The set of the two linear predictors at x and y, if that pair of arms was announced."""
+        contrasts = self.contrasts
+        if self.measured is not None or contrasts.minus is None or not isinstance(others, Evidence):
+            return None
+        first, second = space.covariates(contrasts.A, "A"), space.covariates(contrasts.minus, "minus")
+        hit = ((first == x) & (second == y)).all(axis=1) | ((first == y) & (second == x)).all(axis=1)
+        if not hit.any():
+            return None
+        seen = others.groups.covariates
+        at = [np.flatnonzero((seen == arm).all(axis=1)) for arm in (x, y)]
+        arms = tuple(int(found[0]) if len(found) else None for found in at)
+        odds = len(contrasts.A) / contrasts.share if contrasts.simultaneous else 1.0
+        return pair_set(others, (arms[0], arms[1]), lengths, contrasts.share, odds)
 
 
 def announced(contrasts: Contrasts, space: Space, X: Array, Y: Array | None = None) -> IntArray:

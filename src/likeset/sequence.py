@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import log
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -25,14 +25,26 @@ from likeset.families.nuisance_family import NuisanceFamily
 from likeset.predictors import Belief, Believer, Forecast, Forecaster, Mixture, Predictor
 from likeset.predictors.aggregate import started
 from likeset.predictors.base import Gauge, is_piece
+from likeset.progress import counted
 from likeset.questions import Questions
 from likeset.sets import LikelihoodSet
-from likeset.spaces.base import Space
+from likeset.spaces.base import Basis, Space
 from likeset.undo import Undo
 from likeset.voices.automatic import PURPOSES, automatic_voices
-from likeset.voices.base import Voices
+from likeset.voices.base import Membership, Voices
 from likeset.voices.contrasts import Contrasts
 from likeset.weights import Unweighted, Weigher, Weighting
+
+
+class Step(NamedTuple):
+    """One observation on its way into a sequence: what was known before y, and log q(y) of its own forecast."""
+
+    basis: Basis
+    phi: Embedded
+    weight: float
+    label: int
+    membership: Membership | None
+    log_q: float
 
 
 class ConfidenceSequence(AllOrNothing):
@@ -265,10 +277,9 @@ class ConfidenceSequence(AllOrNothing):
                     ledger.groups(basis.dimension), ledger.terms(), gains, voices, -log(self.alpha), self.space.bound,
                     self._gain_by_scale(),
                 )  # fmt: skip
-                questions = None
-                if self._running.directions is not None:
-                    assert isinstance(self.voices, Contrasts)
-                    questions = Questions(self.voices, self._running.directions.measured())
+                questions, directions = None, self._running.directions
+                if isinstance(self.voices, Contrasts):
+                    questions = Questions(self.voices, None if directions is None else directions.measured())
                 self._set = LikelihoodSet(
                     self.space, basis, evidence, self.alpha, self.family.convex, len(ledger), questions, self.family
                 )  # fmt: skip
@@ -322,13 +333,18 @@ class ConfidenceSequence(AllOrNothing):
         if own is not None:
             undo.when_rolled_back(lambda: own.rebuild(running))  # the first step is taken back last: rows, then pieces
         undo.keep(running)
-        for x, y, known in zip(X, Y, given.tolist(), strict=True):
+        for x, y, known in counted(zip(X, Y, given.tolist(), strict=True), len(X), "updating"):
             self._record(undo, x, y, Given(*known))
 
     # -- one observation ----------------------------------------------------------------------------------------
 
     def _record(self, undo: Undo, x: Array, y: Array, given: Given) -> None:
         """Algorithm 1, one step: embed, forecast, weigh; then, and only then, look at y."""
+        step = self._scored(undo, x, y, given)
+        self._take(step, y, step.log_q)
+
+    def _scored(self, undo: Undo, x: Array, y: Array, given: Given) -> Step:
+        """All that is known before y, what an update will change kept, and the score of the forecast."""
         running = self._running
         ledger, membership, directions = running.ledger, running.membership, running.directions
         basis, phi = ledger.embed(running.basis, x, given)
@@ -343,12 +359,15 @@ class ConfidenceSequence(AllOrNothing):
             directions.remember(undo, phi)
         if membership is not None and ledger.group(phi.index, label) is None:
             membership = membership.including(x, label)
-        log_q = self._checked_score(forecast, phi, y)
+        return Step(basis, phi, weight, label, membership, self._checked_score(forecast, phi, y))
 
-        running.basis, running.membership = basis, membership
-        ledger.append(phi, y, weight, log_q, label)
-        if directions is not None:
-            directions.record(basis, phi, y, weight)
+    def _take(self, step: Step, y: Array, log_q: float) -> None:
+        """Record an observation with its numerator, and let the pieces learn."""
+        running, phi = self._running, step.phi
+        running.basis, running.membership = step.basis, step.membership
+        running.ledger.append(phi, y, step.weight, log_q, step.label)
+        if running.directions is not None:
+            running.directions.record(step.basis, phi, y, step.weight)
         for piece in running.pieces():
             piece.observe(phi, y)
 

@@ -22,12 +22,14 @@ from likeset._solver.problem import Solution
 from likeset._typing import EPS, Array, IntArray, Mask
 from likeset.arguments import LARGEST, choice, error_level, positive_integer, real_array, real_number, signs
 from likeset.contrasts_of_means import LINK, contrast_of_means
+from likeset.cuts import CutSet
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
 from likeset.evidence.evidence import ROUNDING, Evidence
 from likeset.evidence.unknown_scale import ScaleEvidence
 from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.families.base import Family
 from likeset.hypotheses import EValue, least_evidence
+from likeset.mean_contrasts import of_announced_pairs
 from likeset.outline import outline
 from likeset.pairs import Bounds, bounds_of_function
 from likeset.peaks import Peak, maximise_upper
@@ -237,6 +239,38 @@ class LikelihoodSet:
                     answer[rows] += kernel.bounds(inside[rows], leaving[rows])
         return answer
 
+    def given(self, G: Any, *, at_least: Any = None, at_most: Any = None) -> CutSet:
+        """This set cut with half-spaces known to hold: g'theta >= ``at_least``, g'theta <= ``at_most``, rows g of G.
+
+        Coefficients known to be positive, a box, effects in order; one number for all rows, or one each. What is known
+        must be known without the data; then nothing is paid for it (:mod:`likeset.cuts`). For linear spaces.
+
+        >>> import numpy as np, likeset as ls
+        >>> seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(dim=2, bound=3.0))
+        >>> seq.update([[1.0, 0.0], [1.0, 1.0]] * 20, [1, 2, 0, 1] * 10)
+        >>> effect = [0.0, 1.0]
+        >>> bool(seq.set.lower(effect)[0] < 0.0), seq.set.given(effect, at_least=0.0).lower(effect).round(6)
+        (True, array([-0.]))
+        """
+        self._plain_dimension("half-spaces")
+        if at_least is None and at_most is None:
+            raise InvalidArgumentError("at_least", None, "is missing", "give at_least=, at_most= or both")
+        rows = self.space.covariates(G, "G")
+        signed, limits = [], []
+        for name, value, sign in (("at_least", at_least, 1.0), ("at_most", at_most, -1.0)):
+            if value is not None:
+                numbers = real_array(name, value)
+                if numbers.shape not in ((), (1,), (len(rows),)):
+                    raise ShapeError(
+                        name,
+                        value,
+                        f"has shape {numbers.shape}",
+                        f"pass one number, or one for each of {len(rows)} rows",
+                    )
+                signed.append(sign * rows)
+                limits.append(np.broadcast_to(sign * numbers, (len(rows),)))
+        return CutSet(self, np.concatenate(signed), np.concatenate(limits))
+
     # -- functions of two predictors ----------------------------------------------------------------------------
 
     def contrast(self, X: Any, Y: Any, of: str = "difference") -> Bounds:
@@ -246,7 +280,8 @@ class LikelihoodSet:
         ``of`` is "difference", "ratio" or "odds" (mean / (1 - mean), of X relative to Y). Exact where the contrast is a
         function of x'theta - y'theta: differences of means for noise around z, ratios for counts, rates and times, odds
         ratios for proportions. Otherwise certified outer bounds, within 1e-4 of the width of the best ones
-        (:mod:`likeset.pairs`). Means are those without offset and exposure. All contrasts hold at once.
+        (:mod:`likeset.pairs`). Means are those without offset and exposure. All contrasts hold at once, but for pairs
+        announced with ``simultaneous=False``. Pairs of arms that were announced (``likeset.Contrasts``) are sharper.
 
         >>> import likeset as ls
         >>> seq = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(dim=2, bound=3.0))
@@ -262,7 +297,14 @@ class LikelihoodSet:
         if self._family is None:
             raise InvalidArgumentError("set", self, "knows no family, and so no means", "ask a ConfidenceSequence")
         first, second = self._pairs(X, Y)
-        return contrast_of_means(self, self._family, first, second, of)
+        announced, found = of_announced_pairs(self, self._family, first, second, of)
+        if not announced.all():
+            rest = contrast_of_means(self, self._family, first[~announced], second[~announced], of)
+            for mine, theirs in zip(
+                (found.lower, found.upper, found.gap), (rest.lower, rest.upper, rest.gap), strict=True
+            ):
+                mine[~announced] = theirs
+        return found
 
     def bounds_of(self, function: Any, X: Any, Y: Any) -> Bounds:
         """Bounds of any function f(x'theta, y'theta) of two predictors that is monotone in each of them, row by row.
@@ -453,7 +495,7 @@ class LikelihoodSet:
             raise ShapeError(
                 "Y", Y, f"has {len(second)} rows", f"pass one for each of the {len(first)} rows of X, or one"
             )
-        n = max(len(first), len(second))
+        n = max(len(first), len(second)) if len(first) and len(second) else 0
         shape = (n, *first.shape[1:])
         return np.broadcast_to(first, shape).copy(), np.broadcast_to(second, shape).copy()
 

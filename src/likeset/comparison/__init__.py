@@ -13,6 +13,7 @@ from __future__ import annotations
 from likeset.comparison.abbasi_yadkori import AbbasiYadkori
 from likeset.comparison.analytic_martingale_mixture import AnalyticMartingaleMixture
 from likeset.comparison.base import Comparison, Snapshot
+from likeset.comparison.betting import BettingMean
 from likeset.comparison.bregman import BregmanDeviation
 from likeset.comparison.classical_ratio import ClassicalRatio
 from likeset.comparison.compare import Comparisons, compare, contenders
@@ -29,6 +30,7 @@ from likeset.comparison.regret_glm import RegretGLM
 from likeset.comparison.self_normalised import SelfNormalised
 from likeset.comparison.sequential_mixing import SequentialMixing
 from likeset.comparison.sub_exponential import SubExponential
+from likeset.comparison.t_sequences import FSequence, UniversalF
 from likeset.comparison.unified_glm import UnifiedGLM
 from likeset.comparison.wald import Wald
 from likeset.comparison.wilks import Wilks
@@ -54,6 +56,8 @@ COMPARISONS: tuple[type[Comparison], ...] = (
     GrowingPenalty,
     Wald,
     Wilks,
+    FSequence,
+    UniversalF,
 )
 """Every comparison set; ``applicable``, ``likeset compare`` and the tests find them here."""
 
@@ -68,6 +72,7 @@ __all__ = [
     "COMPARISONS",
     "AbbasiYadkori",
     "AnalyticMartingaleMixture",
+    "BettingMean",
     "BregmanDeviation",
     "ClassicalRatio",
     "Comparison",
@@ -75,6 +80,7 @@ __all__ = [
     "ConvexMartingaleMixture",
     "DualMartingaleMixture",
     "Ellipsoid",
+    "FSequence",
     "GrowingPenalty",
     "Heuristic",
     "LaplaceApproximation",
@@ -87,6 +93,7 @@ __all__ = [
     "SubExponential",
     "SubExponentialConstants",
     "UnifiedGLM",
+    "UniversalF",
     "Wald",
     "Wilks",
     "applicable",

@@ -12,6 +12,7 @@ average is a martingale at the truth. docs/contrasts.md has the proof on one pag
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from likeset.arguments import flag, real_array, real_number
 from likeset.curves import Curve
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families.base import Family
-from likeset.spaces.base import Space
+from likeset.spaces.base import Space, checked_space
+from likeset.spaces.linear import Linear
 from likeset.voices.base import Membership, Voices
 from likeset.voices.directions import Directions
 from likeset.voices.patience import Patience
@@ -42,7 +44,9 @@ class Contrasts(Voices):
     share         of the error level for the contrasts; the rest is for ``others``
     others        voices that keep the rest of theta in place, ``Patience()`` if not given; None: one joint ratio
 
-    For Gaussian and log-normal noise. Contrasts are part of the model: they must not depend on any y.
+    For Gaussian and log-normal noise any contrast. For the other exponential families (proportions, counts, lifetimes)
+    pairs of arms, ``A`` minus ``minus``, each of which is observed as such: ``s.contrast(X, Y, of=...)`` answers.
+    Contrasts are part of the model: they must not depend on any y.
 
     >>> import likeset as ls
     >>> rng = np.random.default_rng(0)
@@ -118,6 +122,9 @@ class Contrasts(Voices):
                 raise InvalidArgumentError(
                     f"minus[{index}]", second[index], "is the same row as in A", "a contrast must not be zero"
                 )
+        elif isinstance(space, Linear) and not first.any(axis=1).all():
+            index = int(np.argmin(first.any(axis=1)))
+            raise InvalidArgumentError(f"A[{index}]", first[index], "is the zero vector", "a contrast must not be zero")
         shares = np.zeros(1) if self.others is None else self.others.start(space).log_shares
         return Membership(self, space, shares, np.zeros((len(shares), 0), dtype=bool))
 
@@ -125,15 +132,26 @@ class Contrasts(Voices):
         """Which of the other voices hear the group."""
         return np.ones(1, dtype=bool) if self.others is None else self.others.of(space, x, label)
 
-    def directions(self, family: Family, space: Space) -> Directions:
-        """The sums of the directional voices before anything was seen."""
-        if getattr(family, "curve", None) is not Curve.QUADRATIC or getattr(family, "canonical_scale", None) is None:
+    def directions(self, family: Family, space: Space) -> Directions | None:
+        """The sums of the directional voices before anything was seen; None for pairs of arms, where counts suffice."""
+        checked_space(space)
+        curve = getattr(family, "curve", None)
+        if curve is None:
             raise InvalidArgumentError(
                 "voices",
                 self,
-                f"have no directional voices for {family!r}, whose log-density is not quadratic in z",
-                "use Gaussian or LogNormal noise, or Patience()",
+                f"have no directional voices for {family!r}",
+                "use an exponential family such as Gaussian, Bernoulli or Poisson, or Patience()",
             )
+        if curve is not Curve.QUADRATIC:
+            if self.minus is None or not space.bound < inf:
+                raise InvalidArgumentError(
+                    "voices",
+                    self,
+                    f"are not pairs of arms in a bounded space, which {family!r} needs",
+                    "announce differences, Contrasts(arms, minus=control), and a finite bound",
+                )
+            return None
         first = space.covariates(self.A, "A")
         second = None if self.minus is None else space.covariates(self.minus, "minus")
         return Directions(first, second, family, space.bound)

@@ -17,7 +17,7 @@ from likeset.predictors import Fixed
 from likeset.sequence import ConfidenceSequence
 from likeset.study import answers
 from likeset.study.database import Head
-from likeset.study.engine import Engine
+from likeset.study.engine import TOLD, Engine
 from likeset.study.study import Study
 
 PER_DECADE = 12
@@ -50,6 +50,7 @@ class History:
         self._engine = _replaying(study)
         self._head: Head | None = None
         self.looks: list[dict[str, Any]] = []
+        self._due: list[int] = []  # the number of rows at which each of them was due
 
     def advance(self, report: Callable[[float], None] = lambda fraction: None) -> list[dict[str, Any]]:
         """All looks so far: plain dicts with ``rows`` and ``lines``; ``report`` is told how far it is."""
@@ -62,14 +63,18 @@ class History:
         new = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         before = len(engine)
         fixed = set(looks_between(0, before + 1)) - {before + 1}
-        self.looks = [
-            look for look in self.looks if look["rows"] in fixed
-        ]  # the end is a look only while it is the end
-        at = before
+        kept = [number in fixed for number in self._due]  # the end is a look only while it is the end
+        self.looks = [look for look, keep in zip(self.looks, kept, strict=True) if keep]
+        self._due = [number for number in self._due if number in fixed]
+        ends = before + np.cumsum(new[TOLD])  # rows told up to each that was scored: pooled rows are scored together
+        done = 0
         for n in looks_between(before, head.rows):
-            engine.replay({name: cells[at - before : n - before] for name, cells in new.items()})
-            at = n
-            self.looks.append({"rows": n, "lines": self._lines()})
+            stop = int(np.searchsorted(ends, n, side="right"))
+            if stop > done:
+                engine.replay({name: cells[done:stop] for name, cells in new.items()})
+                done = stop
+                self._due.append(n)
+                self.looks.append({"rows": int(ends[stop - 1]), "lines": self._lines()})
             report((n - before) / (head.rows - before))
         self._head = head
         return self.looks

@@ -1,0 +1,211 @@
+"""Announced pairs of arms: exact sets of two linear predictors, certified contrasts of means, validity, refusals."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import likeset as ls
+from likeset import checks
+from likeset._solver.pairs import largest_difference
+from likeset.evidence.pairs import effects
+from likeset.mean_contrasts import scale_of
+
+ARMS = np.eye(3)
+FAMILIES = [ls.Bernoulli(), ls.Binomial(4), ls.Poisson(), ls.Weibull(1.5), ls.Exponential()]
+
+
+def observed(family, n=40, simultaneous=False, voices=..., seed=0, theta=(-0.5, 0.3, 0.0)):
+    rng = np.random.default_rng(seed)
+    if voices is ...:
+        voices = ls.Contrasts(ARMS[1:], simultaneous, minus=ARMS[0], others=ls.Patience(3, tail=0.0))
+    sequence = ls.ConfidenceSequence(family, ls.Linear(3, 3.0), 0.1, voices=voices)
+    index = rng.integers(3, size=n)
+    sequence.update(ARMS[index], family.sample(np.array(theta)[index], rng))
+    return sequence
+
+
+def pair_of(sequence, first, second):
+    s = sequence.set
+    return s._questions.pair(s._others, s.space, ARMS[first], ARMS[second], np.ones(2))
+
+
+# -- what the set is ------------------------------------------------------------------------------------------------
+
+
+def test_effects_are_a_distribution():
+    nodes, logs = effects()
+    assert np.exp(logs).sum() == pytest.approx(1.0, abs=1e-12)
+    np.testing.assert_allclose((np.exp(logs)[:, None] * nodes).sum(axis=0), 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=repr)
+def test_the_ratio_is_that_of_the_definition(family):
+    """From rows, forecasts and classes of the ledger; tilts as differences of log-densities."""
+    sequence = observed(family)
+    pair, ledger = pair_of(sequence, 1, 0), sequence.ledger
+    arm = ledger.x.rows.argmax(axis=1)
+    for z in ([0.2, -0.3], [-1.0, 1.5]):
+        at = np.select([arm == 1, arm == 0], z, 0.0)
+        mask = arm != 2
+        log_p = sequence.family.log_density(ledger.y.rows, at)
+        ratios = [
+            np.log(0.3 / 3) + (ledger.log_q.rows - log_p)[mask & (ledger.classes.rows >= k)].sum() for k in range(3)
+        ]
+        nodes, logs = effects()
+        tilts = []
+        for (u, v), weight in zip(nodes, logs, strict=True):
+            moved = at + np.select([arm == 1, arm == 0], [u, v], 0.0)
+            tilts.append(np.log(0.7) + weight + (sequence.family.log_density(ledger.y.rows, moved) - log_p)[mask].sum())
+        expected = np.logaddexp.reduce([*ratios, *tilts])
+        assert pair.values(np.array([z]))[0] == pytest.approx(expected, rel=1e-9, abs=1e-8)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=repr)
+@pytest.mark.parametrize("of", ["difference", "ratio", "odds"])
+def test_bounds_agree_with_brute_force(family, of):
+    if of == "odds" and not hasattr(family, "trials"):
+        with pytest.raises(ls.InvalidArgumentError, match="odds"):
+            scale_of(family, of)
+        return
+    sequence = observed(family)
+    pair, scale = pair_of(sequence, 1, 0), scale_of(family, of)
+    z = np.linspace(-3.0, 3.0, 121)
+    grid = np.stack(np.meshgrid(z, z, indexing="ij"), axis=-1).reshape(-1, 2)
+    inside = grid[np.concatenate([pair.values(part) for part in np.array_split(grid, 40)]) <= pair.level]
+    best = scale.F(inside[:, 0]) - scale.F(inside[:, 1])
+    found = sequence.set.contrast(ARMS[[1]], ARMS[[0]], of=of)
+    low, high = (np.log(end) if of != "difference" else end for end in found)
+    assert high[0] >= best.max() and low[0] <= best.min()  # outward
+    step = 2 * (z[1] - z[0]) * (1.0 if of != "difference" else float(np.abs(np.gradient(scale.F(z), z)).max()))
+    assert high[0] - best.max() < 0.01 * (high - low)[0] + step and best.min() - low[0] < 0.01 * (high - low)[0] + step
+
+
+def test_the_search_is_certified():
+    pair = pair_of(observed(ls.Bernoulli(), n=80), 1, 0)
+    for of in ("difference", "ratio", "odds"):
+        scale = scale_of(ls.Bernoulli(), of)
+        upper, attained = largest_difference(pair, scale.F, scale.rising)
+        assert attained <= upper <= attained + 2e-3 * abs(upper)
+    floors = np.random.default_rng(0).uniform(-3, 2, size=(50, 2))
+    size = np.random.default_rng(1).uniform(0, 1, size=(50, 2))
+    for corner in ((0.0, 0.0), (1.0, 0.0), (0.3, 0.7), (1.0, 1.0)):
+        assert (pair.floors(floors, floors + size) <= pair.values(floors + size * corner) + 1e-9).all()
+
+
+def test_simultaneous_pairs_and_pairs_of_their_own():
+    own, joint = observed(ls.Bernoulli(), n=200), observed(ls.Bernoulli(), n=200, simultaneous=True)
+    a, b = (s.set.contrast(ARMS[1:], ARMS[:1]) for s in (own, joint))
+    assert (a.upper < b.upper).all() and (a.lower > b.lower).all()
+    assert pair_of(joint, 1, 0).level == pytest.approx(np.log(10) + np.log(2 / 0.7))
+    plain = observed(ls.Bernoulli(), n=200, voices=ls.Patience(3, tail=0.0))
+    theta = [0.1, 0.2, 0.3]
+    assert own.set.log_ratio(theta) == pytest.approx(plain.set.log_ratio(theta))
+    assert joint.set.log_ratio(theta) == pytest.approx(plain.set.log_ratio(theta) + np.log(0.3))
+    swapped = own.set.contrast(ARMS[:1], ARMS[1:])
+    np.testing.assert_allclose(swapped.upper, -a.lower, rtol=1e-2)
+    unannounced = own.set.contrast(ARMS[[1]], ARMS[[2]])
+    assert unannounced.lower[0] < unannounced.upper[0]
+
+
+def test_totals_are_as_good_as_rows():
+    """Counts suffice: trials in one row, in the same order of forecasts or not, leave the tilts what they were."""
+    voices = ls.Contrasts(ARMS[[1]], minus=ARMS[0])
+    rows = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(3, 3.0), 0.1, voices=voices)
+    totals = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(3, 3.0), 0.1, voices=voices)
+    rows.update(np.repeat(ARMS[:2], [30, 50], axis=0), [0] * 20 + [1] * 10 + [0] * 20 + [1] * 30)
+    totals.update(ARMS[:2], [10, 30], trials=[30, 50])
+    for name in ("total_a", "total_s"):
+        np.testing.assert_allclose(getattr(pair_of(rows, 1, 0), name), getattr(pair_of(totals, 1, 0), name))
+
+
+# -- validity -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", [ls.Bernoulli(), ls.Binomial(4), ls.Poisson()], ids=repr)
+def test_one_step_growth_of_a_pair_is_at_most_one(family):
+    """∫ R after / R before p dy at every arm, for several (z, z'): R of the pair, which is all that its set goes by."""
+    sequence = observed(family, n=10)
+    for arm in range(3):
+        for z in ([0.2, -0.3], [-1.0, 1.5]):
+            at = [z[1], z[0], 0.4][arm]
+            before = pair_of(sequence, 1, 0).values(np.array([z]))[0]
+            y, v = family.outcomes(np.array([at, -1.0, 1.0]))
+            growth = 0.0
+            for outcome, weight in zip(y, v, strict=True):
+                log_p = float(family.log_density(outcome, at))
+                if log_p > -30.0:
+                    after = copy.deepcopy(sequence)
+                    after.update(ARMS[[arm]], outcome[None])
+                    growth += weight * np.exp(log_p + pair_of(after, 1, 0).values(np.array([z]))[0] - before)
+            assert growth <= 1.0 + checks.TOLERANCE
+
+
+def excludes_zero(pair):
+    """Whether no (z, z) is in the set; 1-D, on a grid around the most likely z."""
+    z = np.linspace(-2.5, 1.0, 57)
+    return bool((pair.values(np.column_stack([z, z])) > pair.level).all())
+
+
+def test_equal_arms_are_not_separated_under_peeking():
+    """A bandit's allocation, looks all the time, equal arms: false-alarm probability of the test below 1e-6."""
+    runs, alarms = 50, 0
+    for number in range(runs):
+        rng = np.random.default_rng([41, number])
+        voices = ls.Contrasts(ARMS[[1]], simultaneous=False, minus=ARMS[0], others=None)
+        sequence = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(3, 4.0), 0.1, voices=voices)
+        wins, tries = np.ones(2), 2 * np.ones(2)
+        for _ in range(15):
+            arm = int(np.argmax(wins / tries + rng.normal(size=2) / np.sqrt(tries)))
+            y = rng.binomial(30, 0.3)
+            sequence.update(ARMS[[arm]], [y], trials=[30])
+            wins[arm], tries[arm] = wins[arm] + y, tries[arm] + 30
+            if excludes_zero(pair_of(sequence, 1, 0)):
+                alarms += 1
+                break
+    assert alarms <= binom.ppf(1 - 1e-6, runs, 0.1)
+
+
+def test_pairs_chosen_afterwards_are_separated_too_often():
+    """Negative control: the best against the worst of 200 equal arms, as if that pair had been announced."""
+    runs, wrong = 30, 0
+    for number in range(runs):
+        counts = np.random.default_rng([42, number]).binomial(2000, 0.3, size=200)
+        voices = ls.Contrasts(ARMS[[1]], simultaneous=False, minus=ARMS[0], others=None)
+        sequence = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(3, 8.0), 0.2, voices=voices)
+        sequence.update(ARMS[:2], [counts.min(), counts.max()], trials=[2000, 2000])
+        wrong += excludes_zero(pair_of(sequence, 1, 0))
+    assert wrong > binom.ppf(1 - 1e-6, runs, 0.2)
+
+
+def test_an_effect_is_found_sooner_than_by_the_joint_set():
+    sequence = observed(ls.Poisson(), n=120, theta=(0.0, 0.6, 0.0))
+    found = sequence.set.contrast(ARMS[[1]], ARMS[[0]], of="ratio")
+    low, high = observed(ls.Poisson(), n=120, theta=(0.0, 0.6, 0.0), voices=None).set.interval(ARMS[[1]] - ARMS[[0]])
+    assert np.log(found.upper[0] / found.lower[0]) < 0.9 * (high - low)[0]
+
+
+# -- files, refusals ------------------------------------------------------------------------------------------------
+
+
+def test_saved_sequences_answer_the_same(tmp_path):
+    sequence = observed(ls.Poisson())
+    sequence.save(tmp_path / "file")
+    again, first = (s.set.contrast(ARMS[[1]], ARMS[[0]]) for s in (ls.load(tmp_path / "file"), sequence))
+    np.testing.assert_array_equal([again.lower, again.upper], [first.lower, first.upper])
+
+
+@pytest.mark.parametrize(
+    ("family", "bound", "voices"),
+    [
+        (ls.Poisson(), 2.0, ls.Contrasts(ARMS)),
+        (ls.Poisson(), np.inf, ls.Contrasts(ARMS[1:], minus=ARMS[0])),
+        (ls.Laplace(1.0), 2.0, ls.Contrasts(ARMS[1:], minus=ARMS[0])),
+    ],
+)
+def test_bad_input(family, bound, voices):
+    with pytest.raises(ls.InvalidArgumentError, match="voices"):
+        ls.ConfidenceSequence(family, ls.Linear(3, bound), voices=voices)
