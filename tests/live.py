@@ -55,6 +55,7 @@ class LiveObjects:
         rivals = [*comparison.applicable(ls.Gaussian(0.5), self.plane, 0.1).values()]
         rivals += comparison.applicable(ls.Poisson(), self.plane, 0.1).values()
         rivals += comparison.applicable(ls.Laplace(0.5), self.grid, 0.1).values()
+        rivals += comparison.applicable(ls.Gaussian(ls.Unknown()), self.plane, 0.1).values()
         self.comparisons = [self._feed(c) for c in rivals]
         self.several = self._feed(ls.AnyOf((ls.Gaussian(0.3), self.plane), (ls.Laplace(0.3), self.plane), alpha=0.1))
         self.sets = [s.set for s in (*self.sequences, *self.comparisons)]
@@ -85,6 +86,7 @@ class LiveObjects:
         self.studies = [_told(study) for study in _studies()]
         self.stores = [ls.Store(None), *(study.store for study in self.studies)]
         self.results.append(ls.Told(1, 0, 1))
+        self.results += [ls.OnlineTests(0.1), _any_model(), comparison.BettingMean(0.1)]
         self.saved = str(folder / "saved.likeset")
         self.sequences[0].save(self.saved)
 
@@ -158,13 +160,22 @@ def study_rows():
     return [{"id": i, "variant": "AB"[i % 2], "dose": 0.5 * i, "y": i % 3 % 2} for i in range(4)]
 
 
+def _any_model():
+    model = ls.ModelSequence(lambda y, x, theta: -0.5 * (y - theta[:, 0] * x) ** 2 - 0.919, np.array([[0.0], [1.0]]))
+    model.update(1.0, 0.4)
+    return model
+
+
 def can_change(thing):
     kinds = (ls.Study, ls.Store, ls.ConfidenceSequence, ls.AnyOf, comparison.Comparison, ls.bandits.Policy)
+    kinds += (ls.OnlineTests, ls.ModelSequence, comparison.BettingMean)
     return isinstance(thing, kinds)
 
 
 def fingerprint(thing):
     """Everything of a sequence, comparison set or policy that an error must leave alone."""
+    if isinstance(thing, (ls.OnlineTests, ls.ModelSequence, comparison.BettingMean)):
+        return repr(thing), getattr(thing, "log_numerator", 0.0)
     if isinstance(thing, ls.Study):
         return thing.fingerprint, thing.n
     if isinstance(thing, ls.Store):

@@ -1109,7 +1109,7 @@ BAD = {
     "arms": lambda: ls.UCB(SEQ, np.eye(3)),
     "arms ": lambda: ls.UCB(SEQ, np.zeros((0, 2))),
     "arms  ": lambda: ls.UCB(SEQ).ask(),
-    "arms[0]": lambda: ls.UCB(SEQ, [[0.0, 0.0]]),
+    "arms[0]": lambda: ls.UCB(SEQ, [[1e-200, 0.0]]),
     "arms   ": lambda: ls.Elimination(SEQ),
     "arms    ": lambda: ls.Elimination(SEQ, [[1.0, 0.0], [1.0, 0.0]]),
     "arms     ": lambda: ls.UCB(SEQ, bounds=[(0.1, 1), (0.1, 1)]).ask(np.eye(2)),

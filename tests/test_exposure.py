@@ -12,6 +12,7 @@ from scipy.stats import binom, nbinom, norm, poisson
 import likeset as ls
 from likeset import checks
 from likeset.errors import InvalidArgumentError, ObservationError, PieceError, ShapeError
+from test_persistence import reshaped, rewritten
 
 ALPHA = 0.1
 ARMS = np.array([[np.cos(t), np.sin(t)] for t in np.linspace(0, np.pi, 6, endpoint=False)])
@@ -220,6 +221,26 @@ def test_files_and_journals_continue_bit_for_bit(family, predictor, tmp_path):
         for other in (loaded, durable, copy.deepcopy(sequence)):
             same_sets(other, sequence)
             assert np.array_equal(other.ledger.given.rows, sequence.ledger.given.rows)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: a * np.nan,
+        lambda a: a + np.array([0.0, -1e3, 0.0]),
+        lambda a: a + np.array([400.0, 0.0, 0.0]),
+        lambda a: np.where(np.isinf(a), 1.0, a),
+        lambda a: a[:, :2].copy(),
+        lambda a: a[:-1],
+    ],
+)
+def test_what_is_given_in_a_damaged_file(change, tmp_path):
+    sequence = started(ls.Poisson())
+    sequence.update(ARMS, [1, 0, 2, 3, 1, 0], exposure=2.0)
+    sequence.save(tmp_path / "file")
+    path = rewritten(tmp_path / "file", reshaped("ledger/given.npy", change))
+    with pytest.raises(ls.FileFormatError, match="damaged"):
+        ls.load(path)
 
 
 def test_a_journal_of_version_2_is_read_and_continued(tmp_path):

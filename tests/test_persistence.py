@@ -191,7 +191,7 @@ def reshaped(name, change_array):
         ("ledger/log_q.npy", lambda a: a * np.nan),
         ("ledger/weights.npy", lambda a: a * 2),
         ("ledger/x.npy", lambda a: a[:, :1]),
-        ("ledger/x.npy", lambda a: a * 0),
+        ("ledger/x.npy", lambda a: a * 1e-300),
         ("ledger/y.npy", lambda a: a - 0.5),
     ],
 )

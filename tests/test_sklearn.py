@@ -43,7 +43,7 @@ def data(n=150, seed=0):
 
 
 def test_estimates_are_those_of_least_squares_with_intervals_around_them():
-    X, y = data()
+    X, y = data(240)
     model, plain = ConfidenceRegressor(sigma=1.0).fit(X, y), LinearRegression().fit(X, y)
     np.testing.assert_allclose(model.coef_, plain.coef_, atol=0.02)
     assert model.intercept_ == pytest.approx(plain.intercept_, abs=0.02)

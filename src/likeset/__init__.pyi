@@ -57,6 +57,9 @@ from .families import StudentT as StudentT
 from .families import Unknown as Unknown
 from .families import Weibull as Weibull
 from .hypotheses import EValue as EValue
+from .many_tests import OnlineTests as OnlineTests
+from .many_tests import e_bh as e_bh
+from .model_sequence import ModelSequence as ModelSequence
 from .pairs import Bounds as Bounds
 from .persistence import load as load
 from .predictors import FTRL as FTRL
@@ -79,6 +82,7 @@ from .voices import Contrasts as Contrasts
 from .voices import Patience as Patience
 from .voices import Windows as Windows
 from .weights import BiasWeighting as BiasWeighting
+from .weights import Powered as Powered
 from .weights import Unweighted as Unweighted
 
 __version__: str

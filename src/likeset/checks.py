@@ -33,6 +33,7 @@ from likeset.families.answers import merged_sums
 from likeset.families.base import Family, checked_family
 from likeset.families.nuisance_family import NuisanceFamily
 from likeset.families.shifted import law_of
+from likeset.model_sequence import ModelSequence
 from likeset.persistence.descriptions import describe
 from likeset.persistence.files import load
 from likeset.predictors import PREDICTORS, Forecaster, Predictor
@@ -119,6 +120,37 @@ def _growths(
             after.update(covariate, row, **rest)
             steps = np.where(possible, log_p + after.set.log_ratio(thetas, value) - before, -np.inf)
             growth += weight * np.exp(steps)
+    return growth
+
+
+def model_growth(sequence: ModelSequence, x: Any, theta: Any, outcomes: Any, volumes: Any = None) -> float:
+    """The same for any model: expected growth of R(theta) at x if theta is true, over all ``outcomes``.
+
+    ``outcomes`` are all possible y, or the nodes of a quadrature rule with the weights ``volumes``.
+
+    >>> import likeset as ls
+    >>> coin = ls.ModelSequence(lambda y, x, p: np.log(p[:, 0] if y else 1 - p[:, 0]), np.array([[0.3], [0.6]]))
+    >>> coin.update(None, 1)
+    >>> round(model_growth(coin, None, [0.45], [0, 1]), 6)
+    1.0
+    """
+    if not isinstance(sequence, ModelSequence):
+        raise InvalidArgumentError("sequence", sequence, "is not a ModelSequence", "pass the sequence to check")
+    if not isinstance(outcomes, (list, tuple, np.ndarray)) or not len(outcomes):
+        raise InvalidArgumentError("outcomes", outcomes, "is no list of outcomes", "pass all possible y")
+    weights = np.ones(len(outcomes)) if volumes is None else real_array("volumes", volumes)
+    if weights.shape != (len(outcomes),):
+        raise ShapeError("volumes", volumes, f"has shape {weights.shape}", "pass one weight per outcome")
+    before, growth = sequence.log_ratio(theta), 0.0
+    if np.ndim(before) != 0:
+        raise ShapeError("theta", theta, "is more than one parameter", "pass one")
+    for y, weight in zip(outcomes, weights, strict=True):
+        after = copy.deepcopy(sequence)
+        after.update(x, y)
+        # log R goes up by log q - log p, so p times the growth of R is q: where p is zero there is nothing to add.
+        step = after.log_numerator - sequence.log_numerator
+        log_p = step - (after.log_ratio(theta) - before)
+        growth += float(weight) * float(np.exp(log_p + after.log_ratio(theta) - before)) if log_p > -700.0 else 0.0
     return growth
 
 

@@ -22,6 +22,7 @@ from likeset._solver.problem import Solution
 from likeset._typing import EPS, Array, IntArray, Mask
 from likeset.arguments import LARGEST, choice, error_level, positive_integer, real_array, real_number, signs
 from likeset.contrasts_of_means import LINK, contrast_of_means
+from likeset.cuts import CutSet
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
 from likeset.evidence.alarm import Diagnosis, Heard
 from likeset.evidence.evidence import ROUNDING, Evidence
@@ -258,6 +259,38 @@ class LikelihoodSet:
                 for rows, kernel in self._kernels(apart, asked):
                     answer[rows] += kernel.bounds(inside[rows], leaving[rows])
         return answer
+
+    def given(self, G: Any, *, at_least: Any = None, at_most: Any = None) -> CutSet:
+        """This set cut with half-spaces known to hold: g'theta >= ``at_least``, g'theta <= ``at_most``, rows g of G.
+
+        Coefficients known to be positive, a box, effects in order; one number for all rows, or one each. What is known
+        must be known without the data; then nothing is paid for it (:mod:`likeset.cuts`). For linear spaces.
+
+        >>> import numpy as np, likeset as ls
+        >>> seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(dim=2, bound=3.0))
+        >>> seq.update([[1.0, 0.0], [1.0, 1.0]] * 20, [1, 2, 0, 1] * 10)
+        >>> effect = [0.0, 1.0]
+        >>> bool(seq.set.lower(effect)[0] < 0.0), seq.set.given(effect, at_least=0.0).lower(effect).round(6)
+        (True, array([-0.]))
+        """
+        self._plain_dimension("half-spaces")
+        if at_least is None and at_most is None:
+            raise InvalidArgumentError("at_least", None, "is missing", "give at_least=, at_most= or both")
+        rows = self.space.covariates(G, "G")
+        signed, limits = [], []
+        for name, value, sign in (("at_least", at_least, 1.0), ("at_most", at_most, -1.0)):
+            if value is not None:
+                numbers = real_array(name, value)
+                if numbers.shape not in ((), (1,), (len(rows),)):
+                    raise ShapeError(
+                        name,
+                        value,
+                        f"has shape {numbers.shape}",
+                        f"pass one number, or one for each of {len(rows)} rows",
+                    )
+                signed.append(sign * rows)
+                limits.append(np.broadcast_to(sign * numbers, (len(rows),)))
+        return CutSet(self, np.concatenate(signed), np.concatenate(limits))
 
     # -- functions of two predictors ----------------------------------------------------------------------------
 

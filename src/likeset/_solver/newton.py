@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -109,6 +110,34 @@ def ball_step(g: Array, H: Array, theta: Array, radius: float, L: Array, p: Arra
         p[i] = (theta[i] + p[i]) * (radius / length) - theta[i]
 
 
+class CurveSum(NamedTuple):
+    """F(theta) = sum_k phi_k(x_k'theta), phi_k as in :class:`~likeset._solver.problem.CurveTerms`."""
+
+    X: Array
+    curve: int
+    a: Array
+    s: Array
+    origins: Array
+
+
+class Goal(NamedTuple):
+    """When to stop: at a gap, after so many iterations, or when it is clear whether {G <= level} meets the ball.
+
+    Yes: theta is well inside, value - lower_bound <= CENTRED (level - value). No: lower_bound > level.
+    """
+
+    gap: float
+    level: float = -math.inf
+    iterations: int = 200
+
+
+def curve_sum(X: Array, terms: CurveTerms) -> CurveSum:
+    """The sum of curve terms, for compiled code."""
+    a, s = np.ascontiguousarray(terms.a), np.ascontiguousarray(terms.s)
+    origins = np.empty(0) if terms.origins is None else terms.origins
+    return CurveSum(np.ascontiguousarray(X), int(terms.curve), a, s, origins)
+
+
 def newton_ball(
     X: Array,
     curve: int,
@@ -126,91 +155,106 @@ def newton_ball(
     value - lower_bound <= gap_target, when rounding allows no further progress, or after ``max_iterations``. With
     ridge = 0 and radius = inf no bound exists (lower_bound = -inf) and the Newton decrement decides.
     """
-    none = np.empty(0)
-    return newton_ball_level(X, curve, a, s, none, ridge, radius, start, gap_target, -math.inf, max_iterations)
+    goal = Goal(gap_target, iterations=max_iterations)
+    return newton_ball_level(CurveSum(X, curve, a, s, np.empty(0)), ridge, radius, start, goal)
+
+
+def newton_ball_level(
+    F: CurveSum, ridge: float, radius: float, start: Array, goal: Goal
+) -> tuple[Array, float, float, int]:
+    """:func:`newton_ball` for terms that may be counted from origins, and other goals."""
+    theta, found = start[None].copy(), np.empty((1, 3))
+    newton_balls(F, np.array([ridge]), radius, theta, goal, found, np.empty((0, 0, 0)))
+    value, lower, iterations = found[0].tolist()
+    return theta[0], value, lower, int(iterations)
 
 
 @kernel()
-def newton_ball_level(
-    X: Array,
-    curve: int,
-    a: Array,
-    s: Array,
-    origins: Array,
-    ridge: float,
-    radius: float,
-    start: Array,
-    gap_target: float,
-    level: float,
-    max_iterations: int,
-) -> tuple[Array, float, float, int]:
-    """:func:`newton_ball` that also stops when the answer to "does {G <= level} meet the ball?" is clear.
+def newton_balls(
+    F: CurveSum, ridges: Array, radius: float, thetas: Array, goal: Goal, found: Array, factors: Array
+) -> None:
+    """:func:`newton_ball_level` for several ridges, each from its row of ``thetas`` (J, d), where the minimiser goes.
 
-    Terms may be counted from ``origins`` (none: an empty array), see :class:`~likeset._solver.problem.CurveTerms`.
-    Yes: theta is well inside, value - lower_bound <= CENTRED (level - value). No: lower_bound > level.
+    ``found`` (J, 3): value, lower bound, iterations. ``factors`` (J, d, d), or (0, ...) if not wanted: lower Cholesky
+    factors of the Hessians of G there.
     """
+    X, a, s, origins = F.X, F.a, F.s, F.origins
     K, d = X.shape
+    curve, level = F.curve, goal.level
     theta, trial, g, p, x = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
-    for i in range(d):
-        theta[i] = start[i]
     H, L = np.empty((d, d)), np.empty((d, d))
     slope, weight = np.empty(K), np.empty(K)
-    length = math.sqrt(dot(theta, theta))
-    if length > radius:
+    for j in range(ridges.size):
+        ridge, left = ridges[j], goal.iterations
         for i in range(d):
-            theta[i] *= radius / length
-    value, size = _evaluate(X, curve, a, s, origins, ridge, theta, slope, weight)
-    if not value < math.inf:
-        for i in range(d):
-            theta[i] = 0.0
+            theta[i] = thetas[j, i]
+        length = math.sqrt(dot(theta, theta))
+        if length > radius:
+            for i in range(d):
+                theta[i] *= radius / length
         value, size = _evaluate(X, curve, a, s, origins, ridge, theta, slope, weight)
-    lower = -math.inf
-    iteration = 0
-    while True:
-        for i in range(d):
-            g[i] = 2.0 * ridge * theta[i]
-        for k in range(K):
+        if not value < math.inf:
             for i in range(d):
-                g[i] += slope[k] * X[k, i]
-        lower = max(lower, value + tangent_minimum(g, theta, ridge, radius))
-        if value - lower <= max(gap_target, CENTRED * (level - value)) or iteration >= max_iterations:
-            break
-        if level > -math.inf and lower > level + 4.0 * ROUNDING * size:
-            break
-        for i in range(d):
-            for j in range(i):
-                H[i, j] = 0.0
-            H[i, i] = 2.0 * ridge
-        for k in range(K):
-            for i in range(d):
-                scaled = weight[k] * X[k, i]
-                for j in range(i + 1):
-                    H[i, j] += scaled * X[k, j]
-        ball_step(g, H, theta, radius, L, p, x)
-        descent = 0.0
-        for i in range(d):
-            descent += g[i] * p[i]
-        if descent >= 0.0 or (lower == -math.inf and -descent <= 2.0 * gap_target):
-            break
-        step = 1.0
-        moved = False
-        for _ in range(MAX_HALVINGS):
-            for i in range(d):
-                trial[i] = theta[i] + step * p[i]
-            new_value, new_size = _evaluate(X, curve, a, s, origins, ridge, trial, slope, weight)
-            if new_value <= value + 1e-4 * step * descent + ROUNDING * size:
-                moved = True
+                theta[i] = 0.0
+            value, size = _evaluate(X, curve, a, s, origins, ridge, theta, slope, weight)
+        lower = -math.inf
+        iteration = 0
+        finished = False
+        while True:
+            if not finished:
+                for i in range(d):
+                    g[i] = 2.0 * ridge * theta[i]
+                for k in range(K):
+                    for i in range(d):
+                        g[i] += slope[k] * X[k, i]
+                lower = max(lower, value + tangent_minimum(g, theta, ridge, radius))
+                if value - lower <= max(goal.gap, CENTRED * (level - value)) or iteration >= left:
+                    finished = True
+                if level > -math.inf and lower > level + 4.0 * ROUNDING * size:
+                    finished = True
+            if finished and factors.shape[0] == 0:
                 break
-            step *= 0.5
-        iteration += 1
-        if not moved:
-            break
-        stalled = -descent <= ROUNDING * size  # the model promises less than rounding: this is the last step
-        theta, trial = trial, theta
-        value, size = new_value, new_size
-        if stalled:
-            max_iterations = min(max_iterations, iteration)
-    return theta, value, lower, iteration
+            for i in range(d):
+                for m in range(i):
+                    H[i, m] = 0.0
+                H[i, i] = 2.0 * ridge
+            for k in range(K):
+                for i in range(d):
+                    scaled = weight[k] * X[k, i]
+                    for m in range(i + 1):
+                        H[i, m] += scaled * X[k, m]
+            if finished:
+                cholesky(H, 0.0, factors[j])
+                break
+            ball_step(g, H, theta, radius, L, p, x)
+            descent = 0.0
+            for i in range(d):
+                descent += g[i] * p[i]
+            if descent >= 0.0 or (lower == -math.inf and -descent <= 2.0 * goal.gap):
+                finished = True
+                continue
+            step = 1.0
+            moved = False
+            for _ in range(MAX_HALVINGS):
+                for i in range(d):
+                    trial[i] = theta[i] + step * p[i]
+                new_value, new_size = _evaluate(X, curve, a, s, origins, ridge, trial, slope, weight)
+                if new_value <= value + 1e-4 * step * descent + ROUNDING * size:
+                    moved = True
+                    break
+                step *= 0.5
+            iteration += 1
+            if not moved:
+                _evaluate(X, curve, a, s, origins, ridge, theta, slope, weight)  # the curvature here, not there
+                finished = True
+                continue
+            if -descent <= ROUNDING * size:  # the model promises less than rounding: this is the last step
+                left = min(left, iteration)
+            theta, trial = trial, theta
+            value, size = new_value, new_size
+        for i in range(d):
+            thetas[j, i] = theta[i]
+        found[j, 0], found[j, 1], found[j, 2] = value, lower, iteration
 
 
 @inner()
@@ -248,12 +292,7 @@ def minimise_over_ball(
     """The same as :func:`newton_ball_level` for any smooth terms: curves go there, user functions are met here."""
     start = np.ascontiguousarray(start, dtype=np.float64)
     if isinstance(terms, CurveTerms):
-        X, a, s = np.ascontiguousarray(X), np.ascontiguousarray(terms.a), np.ascontiguousarray(terms.s)
-        curve, origins = int(terms.curve), np.empty(0) if terms.origins is None else terms.origins
-        result: tuple[Array, float, float, int] = newton_ball_level(
-            X, curve, a, s, origins, ridge, radius, start, gap_target, level, max_iterations
-        )
-        return result
+        return newton_ball_level(curve_sum(X, terms), ridge, radius, start, Goal(gap_target, level, max_iterations))
 
     smooth = terms
     reach = (radius if radius < math.inf else 1.0) * np.sqrt(np.einsum("ij,ij->i", X, X))

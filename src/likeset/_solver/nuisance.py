@@ -25,12 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 from typing import Any, Protocol
 
 import numpy as np
 
-from likeset._solver.evaluate import log_sum_exp
 from likeset._solver.problem import Terms
 from likeset._typing import EPS, Array
 from likeset.arguments import positive
@@ -38,7 +38,7 @@ from likeset.errors import InvalidArgumentError
 
 FURTHEST = 650.0  # |log s| beyond which no data can tell: e^650 is about the largest number there is
 _STEPS = 100
-_CLOSE = 8 * EPS
+_CLOSE = 256 * EPS
 
 
 class Gain(Protocol):
@@ -88,20 +88,21 @@ class MarginalGain:
 
     def derivatives(self, t: Array) -> tuple[Array, Array, Array]:
         """With v_j the shares of the summands and p_j = slopes_j s / (offsets_j + slopes_j s)."""
-        odds = self._odds(t)
-        parts = self.constants - self.powers * (np.log(self.offsets) + np.logaddexp(0.0, odds))
-        total = log_sum_exp(parts)
-        shares = np.exp(parts - total[..., None])
-        with np.errstate(over="ignore"):
-            p = 1.0 / (1.0 + np.exp(-odds))
+        odds = np.asarray(t)[..., None] + self._log_odds
+        small = np.exp(-np.abs(odds))
+        p = np.where(odds >= 0.0, 1.0, small) / (1.0 + small)
+        parts = self._at_zero - self.powers * (np.maximum(odds, 0.0) + np.log1p(small))
+        top = parts.max(axis=-1)
+        shares = np.exp(parts - top[..., None])
+        sizes = shares.sum(axis=-1)
         first = -self.powers * p
-        mean = (shares * first).sum(axis=-1)
-        bend = (shares * (first * (1.0 - p) + (first - mean[..., None]) ** 2)).sum(axis=-1)
-        return total, mean, bend
+        mean = (shares * first).sum(axis=-1) / sizes
+        bend = (shares * (first * (1.0 - p) + (first - mean[..., None]) ** 2)).sum(axis=-1) / sizes
+        return top + np.log(sizes), mean, bend
 
     def size(self, t: float) -> float:
         """The largest summand, part by part."""
-        logs = np.log(self.offsets) + np.logaddexp(0.0, self._odds(np.asarray(t)))
+        logs = np.log(self.offsets) + np.logaddexp(0.0, t + self._log_odds)
         return float((np.abs(self.constants) + self.powers * (1.0 + np.abs(logs))).max())
 
     @property
@@ -111,9 +112,16 @@ class MarginalGain:
             at = np.log(self.powers / self.slopes)
         return float(at[np.argmax(self.constants - self.powers * np.log(self.slopes))]) if at.max() < inf else 0.0
 
-    def _odds(self, t: Array) -> Array:
+    @cached_property
+    def _log_odds(self) -> Array:
+        """Of p_j at t = 0."""
         with np.errstate(divide="ignore"):
-            return np.asarray(t)[..., None] + np.log(self.slopes / self.offsets)
+            return np.log(self.slopes / self.offsets)
+
+    @cached_property
+    def _at_zero(self) -> Array:
+        """The summands where s vanishes."""
+        return self.constants - self.powers * np.log(self.offsets)
 
 
 @dataclass(frozen=True)
@@ -166,7 +174,7 @@ def projected(gain: Gain, F: Array, span: tuple[float, float]) -> tuple[Array, A
     def falls(t: Array) -> tuple[Array, Array]:
         _, first, second = gain.derivatives(t)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(-first) - t - log_F, second / first - 1.0
+            return np.log(-first) - t - np.resize(log_F, len(t)), second / first - 1.0
 
     t = _root(falls, np.full(F.shape, min(max(gain.start, span[0]), span[1])), span)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -226,17 +234,22 @@ def plausible(gain: Gain, least: float, level: float, span: tuple[float, float])
 def _root(falls: Callable[[Array], tuple[Array, Array]], guess: Array, span: tuple[float, float]) -> Array:
     """Where falling functions are zero, or the end of the span next to that: Newton's method between brackets."""
     low, high = np.full(guess.shape, span[0]), np.full(guess.shape, span[1])
-    at_low, at_high = falls(low)[0] <= 0.0, falls(high)[0] >= 0.0
-    t = guess
-    for _ in range(_STEPS):
-        value, slope = falls(t)
+    # One call for the ends and the first guess: calls cost more than numbers.
+    values, slopes = falls(np.concatenate([low, high, guess]))
+    count = len(guess)
+    at_low, at_high = values[:count] <= 0.0, values[count : 2 * count] >= 0.0
+    t, value, slope = guess, values[2 * count :], slopes[2 * count :]
+    for step_number in range(_STEPS):
+        if step_number:
+            value, slope = falls(t)
         low, high = np.where(value > 0.0, t, low), np.where(value < 0.0, t, high)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             step = -value / slope
             new = t + step
-        inside = (low < new) & (new < high) & (value != 0.0)
-        new = np.where(value == 0.0, t, np.where(inside, new, 0.5 * (low + high)))
-        done = np.abs(new - t) <= _CLOSE * (1.0 + np.abs(t))
+        close = _CLOSE * (1.0 + np.abs(t))
+        there = (value == 0.0) | (np.abs(step) <= close)  # whatever rounding says about the side
+        new = np.where(there, t, np.where((low < new) & (new < high), new, 0.5 * (low + high)))
+        done = there | (np.abs(new - t) <= close)
         t = new
         if (done | at_low | at_high).all():
             break

@@ -13,6 +13,7 @@ from __future__ import annotations
 from likeset.comparison.abbasi_yadkori import AbbasiYadkori
 from likeset.comparison.analytic_martingale_mixture import AnalyticMartingaleMixture
 from likeset.comparison.base import Comparison, Snapshot
+from likeset.comparison.betting import BettingMean
 from likeset.comparison.bregman import BregmanDeviation
 from likeset.comparison.classical_ratio import ClassicalRatio
 from likeset.comparison.compare import Comparisons, compare, contenders
@@ -71,6 +72,7 @@ __all__ = [
     "COMPARISONS",
     "AbbasiYadkori",
     "AnalyticMartingaleMixture",
+    "BettingMean",
     "BregmanDeviation",
     "ClassicalRatio",
     "Comparison",

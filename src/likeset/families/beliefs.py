@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms
-from likeset._solver.linalg.matrix import cholesky, dot, rank_one_update, solve_lower, solve_lower_transposed
+from likeset._solver.linalg.matrix import dot, rank_one_update, solve_lower, solve_lower_transposed
 from likeset._solver.linalg.threads import SingleThreadedBlas
-from likeset._solver.newton import minimise_over_ball, newton_ball
+from likeset._solver.newton import Goal, curve_sum, minimise_over_ball, newton_balls
 from likeset._solver.problem import CurveTerms, PointTerms, Terms
 from likeset._typing import Array
 from likeset.arguments import real_array
@@ -362,11 +362,12 @@ class LaplacePosterior(FittedPosterior):
             fit_modes(self.beliefs, self.data.coordinates, terms)
             return
         means, factors = self.beliefs.writable()
-        X, curve = self.data.coordinates, int(terms.curve)
-        with SingleThreadedBlas():
-            for j, prior in enumerate(self.beliefs.priors):  # from the mode before
-                means[j], *_ = newton_ball(X, curve, terms.a, terms.s, 0.5 * prior, math.inf, means[j], MODE_GAP, 50)
-                cholesky((X.T * evaluate_terms(terms, X @ means[j])[2]) @ X, prior, factors[j])
+        F, ridges, goal = (
+            curve_sum(self.data.coordinates, terms),
+            0.5 * self.beliefs.priors,
+            Goal(MODE_GAP, iterations=50),
+        )
+        newton_balls(F, ridges, math.inf, means, goal, np.empty((len(means), 3)), factors)  # from the modes before
 
     def _refit_due(self) -> bool:
         often = self.data.count <= REFIT_ALWAYS_BELOW or self.unfitted * REFIT_GROWTH >= self.data.count

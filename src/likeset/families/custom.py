@@ -31,8 +31,8 @@ from likeset.families.base import (
 from likeset.families.custom_checks import (
     check_outcome,
     check_range,
+    differences,
     first_difference,
-    second_difference,
 )
 from likeset.families.mass import around
 
@@ -145,13 +145,14 @@ class CustomFamily:
             return self._derivatives(y, z)
 
     def _derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
+        if not self._first and not self._second:
+            first, second = differences(self._plain, y, z)
+            return -first, -second
         first = self._call(self._first, y, z) if self._first else first_difference(self._plain, y, z)
         if self._second:
             second = self._call(self._second, y, z)
-        elif self._first:
-            second = first_difference(lambda u, v: self._call(self._first, u, v), y, z)
         else:
-            second = second_difference(self._plain, y, z)
+            second = first_difference(lambda u, v: self._call(self._first, u, v), y, z)
         return -first, -second
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:

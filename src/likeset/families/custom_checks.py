@@ -52,7 +52,7 @@ def _check_derivatives(family: CustomFamily, y: float, z: Array) -> None:
     rounding = _ROUNDING * (1.0 + np.abs(values))
     first, second = (-d for d in family.derivatives(column, z))
     _match(family.name, "first", first, first_difference(plain, column, z), y, z, rounding / _STEP)
-    _match(family.name, "second", second, second_difference(plain, column, z), y, z, rounding / _STEP**2)
+    _match(family.name, "second", second, differences(plain, column, z)[1], y, z, rounding / _STEP**2)
     if family.convex and np.min(second + rounding / _STEP**2 + 1e-6 * (1.0 + np.abs(second).max())) < 0.0:
         raise NotConvexError(
             f"{family.name} was declared convex in z, but its second derivative at y = {y:g} is negative at "
@@ -189,18 +189,25 @@ def _match(name: str, which: str, given: Array, numeric: Array, y: float, z: Arr
 
 def first_difference(f: Callable[[Array, Array], Array], y: Array, z: Array) -> Array:
     """df/dz by central differences of order six."""
-    z, h = np.asarray(z, dtype=np.float64), _STEP
-    return (
-        45 * (f(y, z + h) - f(y, z - h)) - 9 * (f(y, z + 2 * h) - f(y, z - 2 * h)) + (f(y, z + 3 * h) - f(y, z - 3 * h))
-    ) / (60 * h)
+    return _slope(*_around(f, y, np.asarray(z, dtype=np.float64)))
 
 
-def second_difference(f: Callable[[Array, Array], Array], y: Array, z: Array) -> Array:
-    """d2f/dz2 by central differences of order six."""
-    z, h = np.asarray(z, dtype=np.float64), _STEP
-    return (
-        270 * (f(y, z + h) + f(y, z - h))
-        - 27 * (f(y, z + 2 * h) + f(y, z - 2 * h))
-        + 2 * (f(y, z + 3 * h) + f(y, z - 3 * h))
-        - 490 * f(y, z)
-    ) / (180 * h * h)
+def differences(f: Callable[[Array, Array], Array], y: Array, z: Array) -> tuple[Array, Array]:
+    """df/dz and d2f/dz2 by central differences of order six, from the same seven values of f."""
+    z = np.asarray(z, dtype=np.float64)
+    near, far, farthest = _around(f, y, z)
+    second = 270 * sum(near) - 27 * sum(far) + 2 * sum(farthest) - 490 * f(y, z)
+    return _slope(near, far, farthest), second / (180 * _STEP * _STEP)
+
+
+Pair = tuple[Array, Array]
+
+
+def _around(f: Callable[[Array, Array], Array], y: Array, z: Array) -> tuple[Pair, Pair, Pair]:
+    """f at z + jh and z - jh for j = 1, 2, 3."""
+    near, far, farthest = ((f(y, z + j * _STEP), f(y, z - j * _STEP)) for j in (1, 2, 3))
+    return near, far, farthest
+
+
+def _slope(near: Pair, far: Pair, farthest: Pair) -> Array:
+    return (45 * (near[0] - near[1]) - 9 * (far[0] - far[1]) + (farthest[0] - farthest[1])) / (60 * _STEP)

@@ -286,12 +286,14 @@ class PairTerms:
         self.owner = rows[:, 0].astype(np.int64)
         self.y, self.shift, self.weight = rows[:, 1].copy(), rows[:, 2].copy(), rows[:, 3].copy()
         self.present, self.starts = np.unique(self.owner, return_index=True)
+        # One row for every covariate, in order: nothing to pick, nothing to add up.
+        self.in_order = len(self.owner) == count == len(self.present) and bool((self.owner == self.present).all())
 
     def __call__(self, Z: Array) -> tuple[Array, Array, Array]:
         """Values, first and second derivatives at Z (..., count)."""
         if not len(self.owner):
             return np.zeros_like(Z), np.zeros_like(Z), np.zeros_like(Z)
-        z, family = Z[..., self.owner] + self.shift, self.family
+        z, family = (Z if self.in_order else Z[..., self.owner]) + self.shift, self.family
         first, second = family.derivatives(self.y, z)
         if family.convex and np.max(second) > 1e-5 * (1.0 + np.abs(second).max()):
             raise NotConvexError(
@@ -302,6 +304,8 @@ class PairTerms:
         return self._merged(values), self._merged(-first), self._merged(np.maximum(-second, 0.0))
 
     def _merged(self, values: Array) -> Array:
+        if self.in_order:
+            return self.weight * values
         merged = np.zeros((*values.shape[:-1], self.count))
         merged[..., self.present] = np.add.reduceat(self.weight * values, self.starts, axis=-1)
         return merged

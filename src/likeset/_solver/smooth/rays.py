@@ -146,13 +146,15 @@ def project_rays_callable(
     todo = np.arange(n)
     aim = e * (1.0 - SLIVER)
     for trial in range(MAX_TRIALS + 1):
-        shift = t[todo, None] * U[todo]
+        u = U if len(todo) == n else U[todo]
+        shift = t[todo, None] * u
         with np.errstate(over="ignore", invalid="ignore"):
             value, first, second = terms.evaluate(z + shift)
-            slopes[todo], weights[todo] = first - first_c, second
+            change = first - first_c
+            slopes[todo], weights[todo] = change, second
             rise[todo] = t[todo] * linear[todo] + np.sum(value - value_c - first_c * shift, axis=1)
-            derivative = linear[todo] + np.sum(slopes[todo] * U[todo], axis=1)
-            curvature = np.sum(second * U[todo] ** 2, axis=1)
+            derivative = linear[todo] + np.einsum("ij,ij->i", change, u)
+            curvature = np.einsum("ij,ij,ij->i", second, u, u)
         psi = rise[todo] - aim
         done = (np.abs(psi) <= SLIVER * e) | ((psi <= 0.0) & (t[todo] >= t_ball[todo]))
         if trial == MAX_TRIALS:
