@@ -25,7 +25,15 @@ class LiveObjects:
         self.plane = ls.Linear(dim=2, bound=1.5)
         self.grid = ls.RKHS(RBF(0.3), bound=2.0, domain=np.linspace(0.0, 1.0, 7))
         self.line = ls.RKHS(RBF(0.3), bound=2.0)
-        self.spaces = [self.plane, ls.Linear(1, 2.0), ls.Linear(2, np.inf), ls.Linear(3, 1.0), self.grid, self.line]
+        self.spaces = [
+            self.plane,
+            ls.Linear(1, 2.0),
+            ls.Linear(2, np.inf),
+            ls.Linear(3, 1.0),
+            self.grid,
+            self.line,
+            ls.LinearEllipsoid([[1.0, 0.2], [0.2, 0.5]], 1.5),
+        ]
         self.predictors = checks.built_in_predictors()
         self.weightings = checks.built_in_weightings()
         around = ls.Windows([[1.0, 0.0], [0.0, 1.0]], joint_share=0.3)
@@ -86,6 +94,7 @@ class LiveObjects:
         self.studies = [_told(study) for study in _studies()]
         self.stores = [ls.Store(None), *(study.store for study in self.studies)]
         self.results.append(ls.Told(1, 0, 1))
+        self.results += [ls.Below(0.5, ls.Bernoulli()), ls.Above(0.0, ls.Gaussian(0.1)), self.sequences[0].belief]
         self.results += [ls.OnlineTests(0.1), _any_model(), comparison.BettingMean(0.1)]
         self.saved = str(folder / "saved.likeset")
         self.sequences[0].save(self.saved)
@@ -132,6 +141,7 @@ class LiveObjects:
             ls.Elimination(fresh(self.plane), arms), ls.LowerBound(fresh(self.plane), arms),
             ls.UCB(fresh(self.plane), arms, running_intersection=False, reward="decreasing"),
             ls.UCB(self.comparisons[0], arms), ls.Guarded(fresh(self.plane), arms), ls.Guarded(fresh(self.plane)),
+            ls.Guarded(fresh(self.line), bounds=[[0.0, 1.0]], until={"gain": 0.1}),
         ]  # fmt: skip
         policies[0].tell(policies[0].ask(), 0.3)
         return policies

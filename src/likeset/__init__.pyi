@@ -12,6 +12,8 @@ from . import theory as theory
 from .any_of import AnyOf as AnyOf
 from .any_of import AnyOfSet as AnyOfSet
 from .bandits import UCB as UCB
+from .bandits import Above as Above
+from .bandits import Below as Below
 from .bandits import Certificate as Certificate
 from .bandits import Elimination as Elimination
 from .bandits import Guarded as Guarded
@@ -75,6 +77,7 @@ from .sets import Support as Support
 from .spaces import RKHS as RKHS
 from .spaces import Embedded as Embedded
 from .spaces import Linear as Linear
+from .spaces import LinearEllipsoid as LinearEllipsoid
 from .study import Store as Store
 from .study import Study as Study
 from .study import Told as Told

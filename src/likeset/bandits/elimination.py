@@ -2,50 +2,19 @@ r"""Find the best arm and prove it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likeset._typing import Array
-from likeset.arguments import real_number
+from likeset.arguments import choice, real_number
+from likeset.bandits.deciding import most_telling
 from likeset.bandits.differences import difference_uppers
 from likeset.bandits.policy import Policy, Recommendation
 from likeset.bandits.ties import highest, ranked
+from likeset.bandits.until import Certificate, Until, checked_until
 from likeset.errors import EmptySetError, InvalidArgumentError
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """The claim "this arm is best", and what backs it.
-
-    arm, x           the arm and its covariate
-    alpha            the claim is wrong with probability at most alpha, whenever it is made
-    epsilon          best up to this much reward; 0: no other arm is better
-    lower, upper     bounds of the reward of the arm
-    lead             advantage in z over every rival that was left at the stop; inf if all had been ruled out before
-    n_observations   when the claim was made
-    provable         whether the sets have a proof; if not, neither has the claim
-    """
-
-    arm: int
-    x: Array
-    alpha: float
-    epsilon: float
-    lower: float
-    upper: float
-    lead: float
-    n_observations: int
-    provable: bool
-
-    def __str__(self) -> str:
-        best = "is best" if self.epsilon == 0 else f"is best up to {self.epsilon:g}"
-        proof = "" if self.provable else " (as far as sets without a proof can tell)"
-        return (
-            f"arm {self.arm} {best} with probability at least {1 - self.alpha:g}, after {self.n_observations} "
-            f"observations; its reward lies between {self.lower:.4g} and {self.upper:.4g}{proof}"
-        )
 
 
 class Elimination(Policy):
@@ -60,8 +29,11 @@ class Elimination(Policy):
     with a the *leader*, the arm with the highest lower bound, and s = +1 or -1 the direction of the reward. Differences
     are used where the set bounds them (likelihood-ratio sets, and any set over a Linear space).
 
-    The rule for asking: of the arms that are left, the one with the widest interval of z; ties go to the lower index.
-    Any other rule is as valid: ``tell`` whatever you observed, of any arm, asked for or not.
+    The rule for asking, ``rule="soonest"``: the arm, ruled out or not, whose observation takes most from the variance
+    of the difference between the leader and its strongest rival (the one that may be furthest ahead), under the beliefs
+    of the sequence's predictor (:mod:`~likeset.bandits.deciding`). ``rule="widest"``: of the arms that are left, the
+    one with the widest interval of z; also where the sequence has no beliefs. Any other rule is as valid: ``tell``
+    whatever you observed, of any arm, asked for or not.
 
     Parameters
     ----------
@@ -69,6 +41,8 @@ class Elimination(Policy):
     arms     covariates, one row each, all different; ``None``: the domain of an RKHS
     reward   monotone function of z, as for :class:`~likeset.UCB`
     epsilon  stop as soon as the leader is best up to this much reward. With 0, exact ties between best arms never end
+    until    another aim: {"gain": eps}, {"above": c}, ... (:mod:`likeset.bandits.until`), instead of epsilon
+    rule     "soonest" or "widest"
 
     When the set is empty, ``refuted`` is true and ``ask`` raises :class:`~likeset.EmptySetError`; a certificate already
     given stays as it was.
@@ -86,12 +60,26 @@ class Elimination(Policy):
 
     purpose = "inference"
 
-    def __init__(self, seq: Any, arms: Any = None, *, reward: Any = "increasing", epsilon: float = 0.0) -> None:
+    def __init__(
+        self,
+        seq: Any,
+        arms: Any = None,
+        *,
+        reward: Any = "increasing",
+        epsilon: float = 0.0,
+        until: Any = None,
+        rule: str = "soonest",
+    ) -> None:
+        self.rule = choice("rule", rule, ("soonest", "widest"))
         self.epsilon = real_number("epsilon", epsilon)
         if not 0.0 <= self.epsilon < np.inf:
             raise InvalidArgumentError("epsilon", epsilon, "is not a tolerance", "pass a number >= 0")
-        super().__init__(seq, arms, reward=reward)
-        self._certificate: Certificate | None = None
+        if until is not None and self.epsilon > 0:
+            raise InvalidArgumentError("epsilon", epsilon, "stands beside until", 'say until={"best": epsilon}')
+        super().__init__(seq, arms, reward=reward, until=checked_until(until) or Until("best", self.epsilon))
+        assert self.until is not None
+        self.epsilon = self.until.amount if self.until.kind == "best" else self.epsilon
+        self._pair: tuple[int, int] | None = None  # leader and strongest rival
         self._refuted = False
         self._told = 0
         self._left: NDArray[np.intp] = np.arange(len(self._rows))
@@ -101,20 +89,17 @@ class Elimination(Policy):
 
     @property
     def active(self) -> NDArray[np.intp]:
-        """The arms that may still be best; after the stop, the certified one."""
+        """The arms that may still be best (that are undecided, for "above"); after the stop, the certified one."""
         self._look()
-        return self._left.copy() if self._certificate is None else np.array([self._certificate.arm])
+        if self._certificate is None:
+            return self._left.copy()
+        return np.array([] if self._certificate.arm is None else [self._certificate.arm], dtype=np.intp)
 
     @property
     def certificate(self) -> Certificate | None:
         """The claim that an arm is best, as soon as the sequence as it is now backs one; it stays as it was made."""
         self._look()
         return self._certificate
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the best arm is certified."""
-        return self.certificate is not None
 
     @property
     def refuted(self) -> bool:
@@ -131,7 +116,8 @@ class Elimination(Policy):
     def ask(self, arms: Any = None, n: Any = None) -> Any:
         """The arm to observe next; after the stop, the best arm. Arms cannot change on the way.
 
-        With ``n`` a list of the n widest arms that are left: of fewer, once there are fewer.
+        With ``n`` a list of so many different arms, each chosen as if those before it had been observed; by the rule
+        "widest" the n widest arms that are left, fewer once fewer are left.
         """
         return super().ask(arms, n)
 
@@ -169,9 +155,12 @@ class Elimination(Policy):
     def _choose(self, rows: Array, n: int) -> list[int]:
         self._look()
         if self._certificate is not None:
-            return [self._certificate.arm]
+            return [highest(self._running.floors(self.seq.set, rows), None)] if self.best is None else [self.best]
         if self._refuted:
             raise EmptySetError(self.seq.alpha)
+        belief = getattr(self.seq, "belief", None) if self.rule == "soonest" else None
+        if belief is not None:
+            return most_telling(belief, rows, self._directions(), n)
         widest = ranked(self._widths, min(n, len(self._left)), None)
         return [int(arm) for arm in self._left[widest]]
 
@@ -190,8 +179,21 @@ class Elimination(Policy):
             self._refuted = True
         self._seen = count, current  # at the end: whatever interrupts, the next one looks again
 
+    def _directions(self) -> Array:
+        """Combinations of arms whose z decides: leader minus strongest rival, or every arm that is undecided."""
+        assert self.until is not None
+        if self.until.kind == "above" or self._pair is None:
+            return np.eye(len(self._rows))[self._left]
+        difference = np.zeros((1, len(self._rows)))
+        difference[0, self._pair[0]], difference[0, self._pair[1]] = 1.0, -1.0
+        return difference
+
     def _compare(self, current: Any) -> None:
-        """Rule out arms, and certify the leader if that ends it."""
+        """Rule out arms, and certify what ends it."""
+        assert self.until is not None
+        if self.until.kind == "above":
+            self._compare_with_level(current, self.until)
+            return
         floors, ceilings = self._running.intervals(current, self._rows, self._left)
         leader = highest(floors, None)
         keep = ceilings >= floors[leader]
@@ -202,8 +204,19 @@ class Elimination(Policy):
         ahead = self._differences(current, left, leader, rivals, floors, ceilings)
         kept = np.sort(np.append(rivals[ahead >= 0], leader))
         self._left, self._widths = left[kept], (ceilings - floors)[kept]
-        if len(kept) == 1 or self._close_enough(floors[leader], ceilings[rivals], ahead):
+        self._pair = (int(left[leader]), int(left[rivals[int(np.argmax(ahead))]])) if len(rivals) else None
+        if self.until.kind == "gain":
+            self._certificate = self._certified(current, self.until)
+        elif len(kept) == 1 or self._close_enough(floors[leader], ceilings[rivals], ahead):
             self._certify(current, int(left[leader]), floors[leader], ceilings[leader], ahead)
+
+    def _compare_with_level(self, current: Any, until: Until) -> None:
+        low, high = self._running.intervals(current, self._rows)
+        lowers, uppers = self.reward.band(low, high)
+        close = (lowers >= until.amount - until.within) & (uppers <= until.amount + until.within)
+        open_ = ~((lowers > until.amount) | (uppers <= until.amount) | (close & (until.within > 0)))
+        self._left, self._widths = np.flatnonzero(open_), (high - low)[open_]
+        self._certificate = self._certified(current, until)
 
     def _differences(
         self, current: Any, left: NDArray[np.intp], leader: int, rivals: Any, floors: Array, ceilings: Array
@@ -228,7 +241,6 @@ class Elimination(Policy):
         return bool((gap <= self.epsilon).all())
 
     def _certify(self, current: Any, arm: int, floor: float, ceiling: float, ahead: Array) -> None:
-        counted = getattr(current, "n_observations", getattr(self.seq, "n_observations", self._told))
         self._certificate = Certificate(
             arm=arm,
             x=self._rows[arm].copy(),
@@ -237,6 +249,6 @@ class Elimination(Policy):
             lower=float(self.reward.of_scores(np.array(floor))),
             upper=float(self.reward.of_scores(np.array(ceiling))),
             lead=float(-ahead.max()) if len(ahead) else np.inf,
-            n_observations=int(counted),
-            provable=bool(getattr(self.seq, "provable", True)),
+            n_observations=self._counted(current),
+            provable=self._provable,
         )

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likeset._typing import Array
-from likeset.arguments import flag, real_number
+from likeset.arguments import flag, positive_integer, real_number
 from likeset.bandits.believing import Beliefs, hopes
+from likeset.bandits.continuous import Box, most_optimistic, search
 from likeset.bandits.failures import Failures
 from likeset.bandits.policy import Policy
+from likeset.bandits.safety import Mask, Safety
 from likeset.bandits.ties import highest
 from likeset.bandits.under_way import Choice, UnderWay
 from likeset.errors import InvalidArgumentError
@@ -20,6 +22,8 @@ from likeset.sequence import ConfidenceSequence
 
 DEFAULT_INSURANCE = 0.05
 SMALL = 2.0  # mean widths of what was played: a due round with no more than this to gain goes by belief
+
+_MOST_AT_ONCE, _LOOKED_AT = 1000, 8
 
 
 class Guarded(Policy):
@@ -42,6 +46,8 @@ class Guarded(Policy):
     seq        a ``ConfidenceSequence``, or anything with ``update``, ``set``, ``space`` and ``alpha``
     arms       covariates, one row each; ``None``: the domain of an RKHS, or arms given at every ``ask(arms)``
     reward     monotone function of z, as for :class:`~likeset.UCB`
+    bounds     a box instead of arms: a pair (low, high) for each coordinate, ``range(a, b)`` for integers, a set of
+               numbers for categories; ``ask`` then returns a covariate, ``tell`` takes one
     insurance  eps, the share of rounds that are due, from 0 (none: no guarantee on regret) to 1
     belief     whose beliefs: ``None`` for those of the sequence's predictor; a predictor (``Mixture([1.0])``) or a
                fresh ``ConfidenceSequence`` (another family, kernel, length scale) that learns beside it; or any object
@@ -49,6 +55,11 @@ class Guarded(Policy):
                :class:`~likeset.Belief` has
     success    what is thought of runs that fail: ``None`` for a model made at the first ``tell(arm, failed=True)``,
                or a ``ConfidenceSequence(Bernoulli(), ...)`` of your own
+    safe       constraints by name, {"impurity": ls.Below(0.1, ls.Gaussian(0.02))}: outcomes of their own, told as
+               ``tell(arm, y, impurity=0.03)``. Only arms whose constraints are certified are asked for: the probability
+               of ever asking for an unsafe one is at most ``policy.safety.alpha``
+    seed       points that are known to be safe, to start from
+    until      when to stop, as for :class:`~likeset.UCB`
     rng        breaks ties at random (generator or seed); ``None``: the lowest index wins
 
     An arm counts as ruled out when its upper bound, computed before it is played, is below the highest lower bound
@@ -74,23 +85,33 @@ class Guarded(Policy):
         arms: Any = None,
         *,
         reward: Any = "increasing",
+        bounds: Any = None,
         insurance: float = DEFAULT_INSURANCE,
         belief: Any = None,
         success: Any = None,
+        safe: Any = None,
+        seed: Any = None,
+        until: Any = None,
         rng: Any = None,
     ) -> None:
         self.insurance = real_number("insurance", insurance)
         if not 0.0 <= self.insurance <= 1.0:
             raise InvalidArgumentError("insurance", insurance, "is no share of the rounds", "pass a number in [0, 1]")
-        self._given = belief, success
-        super().__init__(seq, arms, reward=reward, rng=rng)
+        self._given = belief, success, safe, seed
+        super().__init__(seq, arms, reward=reward, bounds=bounds, until=until, rng=rng)
+        self._search = self._rng or np.random.default_rng(0)
+        self._best_floor = -np.inf  # the highest lower bound of a score at any point of a box so far
         self.exploration = sqrt(2.0 * log(1.0 / self.seq.alpha))
         """Standard deviations above the mean that a choice by belief goes by."""
         self._out = UnderWay(seq)
 
     def _refuse(self, arms: Any) -> None:
-        belief, success = self._given
+        belief, success, safe, seed = self._given
         self._beliefs, self._failures = Beliefs(self.seq, belief), Failures(self.seq, success)
+        self.safety = Safety(self.seq, safe, seed)
+        """The constraints' sequences, and what they certify."""
+        if self.safety.constraints:
+            self.safety.expect(self.arms.fixed)
 
     # -- what is out ----------------------------------------------------------------------------------------------
 
@@ -111,21 +132,26 @@ class Guarded(Policy):
         """The sequence of successes and failures, with sets of its own; None as long as nothing has failed."""
         return self._failures.sequence
 
-    def tell(self, arm: Any, y: Any = None, failed: bool = False) -> None:
+    def tell(self, arm: Any, y: Any = None, failed: bool = False, **outcomes: Any) -> None:
         """What was observed at an arm (an index): y, or that the run failed and there is no y.
 
         A failure goes to the model of success, and not into the sets of the outcome, which stay valid as long as
         whether a run fails does not depend on the y it would have had. Failures that do (the best yields clog the
-        tube) are not ignorable: what is certified is then the mean of y *where runs work*.
+        tube) are not ignorable: what is certified is then the mean of y *where runs work*. ``outcomes`` are those of
+        the constraints, by name; after a failure they may be left out.
         """
         x = self.arms.covariate(arm)
+        if outcomes or not flag("failed", failed):
+            self.safety.checked_outcomes(outcomes)
         if flag("failed", failed):
             if y is not None:
                 raise InvalidArgumentError("y", y, "stands beside failed=True", "leave it out: a failed run has no y")
             self._failures.failed(x)
+            self.safety.tell(x, outcomes)
             self._out.drop(x)
             return
         super().tell(arm, y)
+        self.safety.tell(x, outcomes)
         self._beliefs.told(x, y)
         if isinstance(self.seq, ConfidenceSequence):
             self._out.look()
@@ -149,13 +175,87 @@ class Guarded(Policy):
         With probability at least 1 - alpha the true regret, in means, is below it, at all times at once. It costs the
         bounds of all arms, and takes arms that stay the same.
         """
-        rows = self._fixed_rows("certified_regret")
         self._out.look()
+        if isinstance(self.arms, Box):
+            return self._certified_regret_in(self.arms)
+        rows = self._fixed_rows("certified_regret")
         lower, upper = self.intervals()
         number_of = {row.tobytes(): i for i, row in enumerate(rows)}
         plays = self._out.plays.items()
         total = sum(count * (upper.max() - lower[number_of[x]]) for x, count in plays if x in number_of)
         return float(np.nextafter(total, np.inf)) if total else 0.0
+
+    def safe_arms(self, arms: Any = None) -> NDArray[np.intp]:
+        """The arms that are certified to be safe, the seed included; all of them without constraints."""
+        return np.flatnonzero(self.safety.certified(self.arms.rows(arms)))
+
+    # -- boxes ----------------------------------------------------------------------------------------------------
+
+    def ask(self, arms: Any = None, n: Any = None) -> Any:
+        """The index of the arm to play (of ``arms``, if given: contexts), or the covariate when there is a box.
+
+        With ``n`` a list of so many different ones, each knowing of those before it and of those ``pending``.
+        """
+        if not isinstance(self.arms, Box):
+            return super().ask(arms, n)
+        if arms is not None:
+            raise self.arms.refused(arms)
+        count = 1 if n is None else positive_integer("n", n, _MOST_AT_ONCE, "a batch is chosen point by point")
+        points = self._choose_points(self.arms, count)
+        return points[0] if n is None else points
+
+    def _choose_points(self, box: Box, n: int) -> list[Array]:
+        self._out.look()
+        current, belief = self.seq.set, self._beliefs.now()
+        if self._out.choices:
+            belief = belief.supposing(self._out.covariates())
+        taken: list[Choice] = []
+        observed = np.concatenate([box.observed(self.seq), self.safety.seed])
+        while len(taken) < n:
+            due = self._out.is_due(self.insurance, taken) and not self.safety.constraints
+            x = self._optimistic_point(current, box, taken) if due else None
+            optimistic = x is not None
+            if x is None:
+                x = self._believed_best_point(current, box, belief, observed, taken)
+            low, high = self.reward.score_bounds(*current.interval(x[None, :]))
+            taken.append(Choice(x, max(float(high[0] - low[0]), 0.0), due, optimistic))
+            belief = belief.supposing(x[None, :]) if len(taken) < n else belief
+        self._out.choices += taken
+        return [choice.x.copy() for choice in taken]
+
+    def _optimistic_point(self, current: Any, box: Box, taken: list[Choice]) -> Array | None:
+        """The point of a due round, as far as a search finds; None where little is left to gain."""
+        x = most_optimistic(current, self.reward, box, self._search)
+        low, high = self.reward.score_bounds(*current.interval(x[None, :]))
+        self._best_floor = max(self._best_floor, float(low[0]))
+        gain = float(high[0]) - self._best_floor
+        again = any(np.array_equal(x, choice.x) for choice in taken)
+        return None if again or gain <= SMALL * self._out.mean_width(taken) < np.inf else x
+
+    def _believed_best_point(self, current: Any, box: Box, belief: Any, observed: Array, taken: list[Choice]) -> Array:
+        """The point with the highest score under the beliefs, of those that are certified and not ruled out."""
+
+        def worth(points: Array) -> Array:
+            scores = self._belief_scores(belief, points)
+            if self.safety.constraints:
+                scores = np.where(self.safety.certified(points), scores, -np.inf)
+            return scores
+
+        starts = observed
+        if not len(observed) and self.safety.constraints:
+            raise self.safety.nothing(box.snapped(box.box.mean(axis=1)[None, :]))
+        points = search(worth, box, self._search, starts)
+        if not len(starts) and np.ptp(self._belief_scores(belief, points[:8])) == 0.0:
+            points = box.snapped(self._search.uniform(box.box[:, 0], box.box[:, 1], size=points.shape))
+        fresh = [x for x in points if not any(np.array_equal(x, choice.x) for choice in taken)][:_LOOKED_AT]
+        if self.safety.constraints:
+            fresh = [x for x, sure in zip(fresh, self.safety.certified(np.array(fresh)), strict=True) if sure]
+            if not fresh:
+                raise self.safety.nothing(points[:_LOOKED_AT])
+        low, high = self.reward.score_bounds(*current.interval(np.array(fresh)))
+        self._best_floor = max(self._best_floor, float(low.max()))
+        alive = np.flatnonzero(high >= self._best_floor)
+        return fresh[int(alive[0])] if len(alive) else most_optimistic(current, self.reward, box, self._search)
 
     # -- choices --------------------------------------------------------------------------------------------------
 
@@ -166,11 +266,14 @@ class Guarded(Policy):
             belief = belief.supposing(self._out.covariates())
         chosen: list[int] = []
         taken: list[Choice] = []
-        free = np.ones(len(rows), dtype=bool)
+        allowed = self.safety.certified(rows)
+        if not allowed.any():
+            raise self.safety.nothing(rows)
+        free = allowed.copy()
         while len(chosen) < n and free.any():
             due = self._out.is_due(self.insurance, taken)
             top = self._optimistic(current, rows, free, taken) if due else None
-            arm = self._believed_best(current, rows, belief, free) if top is None else top
+            arm = self._believed_best(current, rows, belief, free, allowed) if top is None else top
             if arm is None:
                 break
             free[arm] = False
@@ -185,7 +288,7 @@ class Guarded(Policy):
         )
         return chosen
 
-    def _optimistic(self, current: Any, rows: Array, free: NDArray[np.bool_], taken: list[Choice]) -> int | None:
+    def _optimistic(self, current: Any, rows: Array, free: Mask, taken: list[Choice]) -> int | None:
         """The arm of a due round; None where what is left to gain is small enough to go by belief."""
         lazy = not getattr(current, "closed_form", False)
         ceilings = self._running.ceilings(current, rows, lazy)
@@ -197,9 +300,18 @@ class Guarded(Policy):
             return None
         return top
 
-    def _believed_best(self, current: Any, rows: Array, belief: Any, free: NDArray[np.bool_]) -> int | None:
-        """The arm with the highest score under the beliefs of those that are free and not ruled out."""
+    def _believed_best(self, current: Any, rows: Array, belief: Any, free: Mask, allowed: Mask) -> int | None:
+        """The arm with the highest score under the beliefs of those that are free and not ruled out.
+
+        Where an arm that is not certified to be safe promises more than any that is, and looking at a safe arm tells
+        whether it is, that one is played instead: expansion where it pays.
+        """
         scores = self._belief_scores(belief, rows)
+        if not allowed.all():
+            step = self.safety.step_towards(rows, scores, free, allowed, self.exploration)
+            if step is not None:
+                self._running.intervals(current, rows, [step])
+                return step
         left = free.copy()
         slots = self._running.slots(rows)
         while left.any():
@@ -221,6 +333,19 @@ class Guarded(Policy):
             return scores
         expected = self.reward.sign * np.asarray(belief.moments(rows)[0])
         return chances * np.maximum(scores - expected.max(), 0.0)
+
+    def _certified_regret_in(self, box: Box) -> float:
+        choice, plays = self.recommend(), self._out.plays
+        if choice.searched:
+            raise InvalidArgumentError(
+                "bounds", box, "is a box whose maximum cannot be certified", "use at most three continuous coordinates"
+            )
+        if not plays:
+            return 0.0
+        x = np.array([np.frombuffer(key, dtype=np.float64) for key in plays])
+        lower = self.reward.band(*self.reward.score_bounds(*self.seq.set.interval(x)))[0]
+        total = float(np.array(list(plays.values())) @ (choice.lower + choice.gap - lower))
+        return float(np.nextafter(total, np.inf))
 
     def _fixed_rows(self, what: str) -> Array:
         if self.arms.fixed is None:

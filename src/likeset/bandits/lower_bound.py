@@ -41,9 +41,10 @@ class LowerBound(Policy):
         *,
         reward: Any = "increasing",
         running_intersection: bool = True,
+        until: Any = None,
         rng: Any = None,
     ) -> None:
-        super().__init__(seq, arms, reward=reward, running_intersection=running_intersection, rng=rng)
+        super().__init__(seq, arms, reward=reward, running_intersection=running_intersection, until=until, rng=rng)
         self.guarantee = -np.inf
         """Lower bound of the reward of the arm asked for last; of each of them, if it was several."""
 

@@ -35,6 +35,8 @@ class UCB(Policy):
     lazy     with running intersection, solve only for arms whose bound can have fallen and which can still win; the
              choices are those of the full computation. ``None``: lazy unless the set says that its extrema are
              cheaper than the bookkeeping (``closed_form``: joint sets of Gaussian noise)
+    until    when to stop: "best", {"best": eps}, {"gain": eps} or {"above": c} (:mod:`likeset.bandits.until`); then
+             ``stopped`` is true and ``certificate`` says what is certain. ``None``: no end
     rng      breaks ties at random (generator or seed); ``None``: the lowest index wins. Bounds within a relative 1e-6
              of the highest are ties
 
@@ -63,6 +65,7 @@ class UCB(Policy):
         bounds: Any = None,
         running_intersection: bool = True,
         lazy: bool | None = None,
+        until: Any = None,
         rng: Any = None,
     ) -> None:
         checked_sequence(seq)
@@ -76,7 +79,7 @@ class UCB(Policy):
                 "bounds", bounds, "cannot stand beside arms or a finite domain", "give arms or bounds, not both"
             )
         super().__init__(
-            seq, arms, reward=reward, bounds=bounds, running_intersection=running_intersection, rng=rng
+            seq, arms, reward=reward, bounds=bounds, running_intersection=running_intersection, until=until, rng=rng
         )  # fmt: skip
         self.lazy = lazy
         self._search = self._rng or np.random.default_rng(0)
@@ -93,7 +96,7 @@ class UCB(Policy):
             raise self.arms.refused(arms)
         if n is not None:
             positive_integer("n", n, 1, "in a box one point is searched for")
-        point = most_optimistic(self.seq.set, self.reward, self.arms.box, self._search)
+        point = most_optimistic(self.seq.set, self.reward, self.arms, self._search)
         return point if n is None else [point]
 
     def _choose(self, rows: Array, n: int) -> list[int]:

@@ -81,6 +81,28 @@ class Belief:
             variance = outside**2 / self.priors[:, None] + (standard**2).sum(axis=1)
             return self._means @ inside.T, np.sqrt(variance)
 
+    def covariance(self, X: Any) -> Array:
+        """Covariances of z at the rows of X under every Gaussian, shape (number of Gaussians, rows, rows)."""
+        rows = self._space.covariates(X, "X")
+        basis = self._basis
+        for x in rows:
+            basis = basis.including(x)
+        factors = _grown(self._means, self._factors, self.priors, basis.dimension)[1]
+        inside = basis.coordinates(rows)[0].T
+        with SingleThreadedBlas():
+            standard = np.linalg.solve(factors, np.broadcast_to(inside, (len(factors), *inside.shape)))
+            return np.asarray(standard.transpose(0, 2, 1) @ standard)
+
+    def informations(self, X: Any) -> Array:
+        """How much one y at the rows of X tells about z, in the mean, under every Gaussian; the precision of noise."""
+        rows = self._space.covariates(X, "X")
+        if self._precision is not None:
+            return np.repeat(self._precision[:, None], len(rows), axis=1)
+        mean = self.components(rows)[0]
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = information(self._family, mean.ravel()).reshape(mean.shape)
+        return np.nan_to_num(found, nan=0.0, posinf=1e12)
+
     def supposing(self, X: Any) -> Belief:
         """The belief after observing at the rows of X just what it expects: means stay, what is learnt is counted."""
         rows = self._space.covariates(X, "X")
