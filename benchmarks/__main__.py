@@ -15,6 +15,7 @@ from rich.progress import Progress
 
 import likeset
 from benchmarks import (
+    alarm,
     bandits,
     baseline,
     bulk,
@@ -26,6 +27,7 @@ from benchmarks import (
     growth,
     laboratory,
     linear,
+    page,
     product,
     rkhs,
     start,
@@ -58,10 +60,12 @@ STUDIES = {
     "stops": stops.run,
     "voices": voices.run,
     "choosing": choosing.run,
+    "page": page.run,
     "deciding": deciding.run,
     "laboratory": laboratory.run,
     "contrasts": contrasts.run,
     "coefficients": contrasts.run_coefficients,
+    "alarm": alarm.run,
 }  # what else was tried: only when asked for
 
 
