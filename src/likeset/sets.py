@@ -318,6 +318,11 @@ class LikelihoodSet:
         if self._family is None:
             raise InvalidArgumentError("set", self, "knows no family, and so no means", "ask a ConfidenceSequence")
         first, second = self._pairs(X, Y)
+        with np.errstate(all="ignore"):  # equal rows and enormous ones: zeros and infinities are answers
+            return self._contrast(first, second, of)
+
+    def _contrast(self, first: Array, second: Array, of: str) -> Bounds:
+        assert self._family is not None
         announced, found = of_announced_pairs(self, self._family, first, second, of)
         if not announced.all():
             rest = contrast_of_means(self, self._family, first[~announced], second[~announced], of)
