@@ -25,7 +25,15 @@ class LiveObjects:
         self.plane = ls.Linear(dim=2, bound=1.5)
         self.grid = ls.RKHS(RBF(0.3), bound=2.0, domain=np.linspace(0.0, 1.0, 7))
         self.line = ls.RKHS(RBF(0.3), bound=2.0)
-        self.spaces = [self.plane, ls.Linear(1, 2.0), ls.Linear(2, np.inf), ls.Linear(3, 1.0), self.grid, self.line]
+        self.spaces = [
+            self.plane,
+            ls.Linear(1, 2.0),
+            ls.Linear(2, np.inf),
+            ls.Linear(3, 1.0),
+            self.grid,
+            self.line,
+            ls.LinearEllipsoid([[1.0, 0.2], [0.2, 0.5]], 1.5),
+        ]
         self.predictors = checks.built_in_predictors()
         self.weightings = checks.built_in_weightings()
         around = ls.Windows([[1.0, 0.0], [0.0, 1.0]], joint_share=0.3)

@@ -114,6 +114,7 @@ from numba.core.caching import IndexDataCacheFile
 def full(*ignored):
     raise OSError(errno.ENOSPC, "No space left on device")
 IndexDataCacheFile.save = full
+compiling.PATIENCE = 600.0  # on a busy machine compiling takes long, and would be announced as well
 """
     done = python(full + KERNEL, NUMBA_CACHE_DIR=str(tmp_path))
     assert done.returncode == 0, done.stderr

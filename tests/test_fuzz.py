@@ -51,7 +51,14 @@ PLUMBING |= {"reference", "statistics_from", "check_outcome", "check_reach", "br
 PLUMBING |= {"constant"}
 PLUMBING |= {"with_entry", "entry_power", "time_after", "absorbed", "with_trials", "directions"}
 # Snapshots and forecasts are made by the engine from its own objects; what they answer is tested, not their making.
-MADE_BY_THE_ENGINE = {ls.LikelihoodSet, ls.Belief, comparison.Ellipsoid, predictors.MixtureForecast, predictors.Blend}
+MADE_BY_THE_ENGINE = {
+    ls.LikelihoodSet,
+    ls.AnyOfSet,
+    ls.Belief,
+    comparison.Ellipsoid,
+    predictors.MixtureForecast,
+    predictors.Blend,
+}
 # Checks, pictures and studies: valid calls take a second or more, so they are drawn less often, never in default sizes.
 SELDOM = {"checks", "plots", "Looseness", "theory.study", "comparison.compare"}
 # What a callback raises is the caller's to see; the ``name`` of methods is what their errors call an argument.

@@ -77,6 +77,7 @@ from .sets import Support as Support
 from .spaces import RKHS as RKHS
 from .spaces import Embedded as Embedded
 from .spaces import Linear as Linear
+from .spaces import LinearEllipsoid as LinearEllipsoid
 from .study import Store as Store
 from .study import Study as Study
 from .study import Told as Told

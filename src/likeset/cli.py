@@ -128,7 +128,8 @@ def warmup(
     Runs in small what the defaults of each family run: joint sets and windows, linear models and functions. Kernels
     that are in the cache already are only loaded.
     """
-    from likeset.compiling import QUIET, cache_folder, compilations
+    from likeset.compiling import cache_folder, compilations
+    from likeset.progress import QUIET
     from likeset.warmup import runs
 
     began, before = time.perf_counter(), compilations()

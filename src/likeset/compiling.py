@@ -5,7 +5,8 @@ user's cache folder, or where ``NUMBA_CACHE_DIR`` says. If none of them can be w
 folder, a full disk), kernels work all the same and are compiled again in every process.
 
 Once a process has been compiling for a second in all, one line on standard error says so; loading from the cache is not
-compiling. ``LIKESET_QUIET=1`` silences it, ``likeset warmup`` makes it unnecessary.
+compiling. In a terminal or a notebook a second line counts kernels and seconds. ``LIKESET_QUIET=1`` silences both,
+``likeset warmup`` makes them unnecessary.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from threading import Timer
+from threading import Thread, Timer
 from typing import Any, TypeVar
 
 import numba
 from numba.core import event
 
 from likeset.numba_pipeline import KernelCompiler, PartCompiler
+from likeset.progress import EVERY, QUIET, duration, rewritten, somebody_watches
 
-QUIET = "LIKESET_QUIET"
+MINUTE = 60.0  # seconds that all kernels together take at most
 PATIENCE = 1.0  # seconds of compiling before it is announced
 _AGAIN = "no folder for them can be written, so every process compiles again; NUMBA_CACHE_DIR may name one that can"
 
@@ -127,8 +129,9 @@ class _Announcer(event.Listener):
             return
         self.compiled += 1
         self._depth += 1
-        if self._depth == 1 and not self._said and not os.environ.get(QUIET):
+        if self._depth == 1:
             self._since = time.monotonic()
+        if self._depth == 1 and not self._said and not os.environ.get(QUIET):
             self._timer = Timer(max(PATIENCE - self._spent, 0.0), self._announce)
             self._timer.daemon = True
             self._timer.start()
@@ -138,10 +141,11 @@ class _Announcer(event.Listener):
         if not _is_ours(event):
             return
         self._depth -= 1
-        if self._depth == 0 and self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._depth == 0:
             self._spent += time.monotonic() - self._since
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
 
     def _announce(self) -> None:
         self._said = True
@@ -149,6 +153,21 @@ class _Announcer(event.Listener):
             say(f"compiling kernels, up to a minute; {_AGAIN}.")
         else:
             say(f"compiling kernels, once, up to a minute; kept in {cache_folder()}.")
+        if somebody_watches():
+            Thread(target=self._tick, daemon=True).start()
+
+    def _tick(self) -> None:
+        """Show how far it is, for as long as kernels are compiled one after the other."""
+        idle = 0.0
+        while idle < MINUTE / 20:
+            busy = self._depth > 0
+            idle = 0.0 if busy else idle + EVERY
+            if busy:
+                spent = self._spent + time.monotonic() - self._since
+                left = duration(max(MINUTE - spent, 0.0))
+                rewritten(f"likeset: {self.compiled} kernels compiled in {duration(spent)}, at most {left} left")
+            time.sleep(EVERY)
+        rewritten("", last=True)
 
     def lost(self) -> None:
         """Compiled code could not be kept, although its folder seemed writable."""

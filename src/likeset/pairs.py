@@ -62,6 +62,11 @@ class Bounds:
 
 def bounds_of_function(s: LikelihoodSet, function: Function, X: Array, Y: Array) -> Bounds:
     """Extrema of function(x'theta, y'theta) over the set for pairs of rows (already checked, of equal number)."""
+    with np.errstate(invalid="ignore", over="ignore"):  # functions may be infinite at the ends
+        return _bounds(s, function, X, Y)
+
+
+def _bounds(s: LikelihoodSet, function: Function, X: Array, Y: Array) -> Bounds:
     low, high = s.interval(X)
     low_y, high_y = s.interval(Y)
     n, box = len(X), np.array([low, high, low_y, high_y])
@@ -133,6 +138,10 @@ class _Job:
 
     def add(self, angle: float, height: float, point: Array) -> None:
         """One more half-plane, and a point of the projection."""
+        same = np.abs(self.angles - angle) < 1e-9
+        if same.any():  # asked for again, since rounding had made it useless
+            self.heights = np.where(same, np.minimum(self.heights, height), self.heights)
+            return
         at = int(np.searchsorted(self.angles, angle))
         u = point * self.signs / self.width
         self.angles, self.heights = np.insert(self.angles, at, angle), np.insert(self.heights, at, height)

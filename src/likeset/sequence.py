@@ -25,6 +25,7 @@ from likeset.families.nuisance_family import NuisanceFamily
 from likeset.predictors import Belief, Believer, Forecast, Forecaster, Mixture, Predictor
 from likeset.predictors.aggregate import started
 from likeset.predictors.base import Gauge, is_piece
+from likeset.progress import counted
 from likeset.questions import Questions
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Basis, Space
@@ -332,7 +333,7 @@ class ConfidenceSequence(AllOrNothing):
         if own is not None:
             undo.when_rolled_back(lambda: own.rebuild(running))  # the first step is taken back last: rows, then pieces
         undo.keep(running)
-        for x, y, known in zip(X, Y, given.tolist(), strict=True):
+        for x, y, known in counted(zip(X, Y, given.tolist(), strict=True), len(X), "updating"):
             self._record(undo, x, y, Given(*known))
 
     # -- one observation ----------------------------------------------------------------------------------------

@@ -495,7 +495,7 @@ class LikelihoodSet:
             raise ShapeError(
                 "Y", Y, f"has {len(second)} rows", f"pass one for each of the {len(first)} rows of X, or one"
             )
-        n = max(len(first), len(second))
+        n = max(len(first), len(second)) if len(first) and len(second) else 0
         shape = (n, *first.shape[1:])
         return np.broadcast_to(first, shape).copy(), np.broadcast_to(second, shape).copy()
 

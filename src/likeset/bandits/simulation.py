@@ -16,6 +16,7 @@ from likeset.arguments import file_path, flag, generator, positive_integer, writ
 from likeset.bandits.arms import Arms
 from likeset.errors import EmptySetError, InvalidArgumentError
 from likeset.persistence.atomic_file import write_table
+from likeset.progress import counted
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def simulate(
             ) from error
     record: dict[str, list[Any]] = {f.name: [] for f in fields(Trace) if f.name != "refuted"}
     refuted = False
-    for number in range(1, rounds + 1):
+    for number in counted(range(1, rounds + 1), rounds, "playing"):
         if getattr(policy, "stopped", False):
             break
         stage = environment.offer(rng)

@@ -41,6 +41,8 @@ def create_app(
     templates = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined)
     templates.filters |= {"number": wording.number, "day": day, "url": lambda text: quote(str(text), safe="")}
     templates.globals |= {"family_text": wording.family_text}
+    for name in templates.list_templates():  # now, and not while somebody waits
+        templates.get_template(name)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

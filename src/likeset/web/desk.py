@@ -102,7 +102,10 @@ class Desk:
             return None
         head, known = heads[name], self._at_hand(name)
         if not known.is_of(head):
-            await self._wait(self._answer(name), patience)
+            busy = known.answering is not None and not known.answering.future.done()
+            call = self._answer(name)
+            if known.answers is None or not busy or patience > PATIENCE:  # who comes later reads what is at hand
+                await self._wait(call, patience)
         self._draw(name)
         return head, known
 
@@ -204,9 +207,9 @@ class Desk:
 
     @staticmethod
     async def _wait(call: Call | None, patience: float) -> None:
-        deadline = time.monotonic() + patience
-        while call is not None and not call.future.done() and time.monotonic() < deadline:
-            await anyio.sleep(0.005)
+        if call is not None:
+            with anyio.move_on_after(patience):
+                await call.finished()
 
     # -- the file beside the store ------------------------------------------------------------------------------------
 

@@ -46,6 +46,14 @@ class Call:
     began: float = field(default_factory=time.monotonic)
     fraction: float | None = None
 
+    async def finished(self) -> None:
+        """Wait until it is."""
+        done = anyio.Event()
+        token = anyio.lowlevel.current_token()
+        self.future.add_done_callback(lambda _: _wake(token, done))
+        if not self.future.done():
+            await done.wait()
+
     @property
     def seconds_left(self) -> float | None:
         """An estimate, from what has been done so far."""
@@ -92,11 +100,7 @@ class Worker:
     async def run(self, method: str, *arguments: Any) -> Any:
         """The answer of a method, awaited; an abandoned request does not stop the call."""
         call = self.submit(method, *arguments)
-        done = anyio.Event()
-        token = anyio.lowlevel.current_token()
-        call.future.add_done_callback(lambda _: _wake(token, done))
-        if not call.future.done():
-            await done.wait()
+        await call.finished()
         return call.future.result()
 
     def close(self) -> None:

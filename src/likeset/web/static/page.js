@@ -13,14 +13,25 @@
       (field) => field.value !== field.defaultValue);
   }
 
+  // What has the keyboard's attention keeps it: the same link, button or field of the new page.
+  const REACHABLE = "main a, main button, main summary, main input, main select, main textarea, main [tabindex]";
+  function where(part) {
+    if (!part || !part.closest || !part.closest("main") || part.id === "main") return "";
+    return [part.tagName, part.id, part.getAttribute("href"), part.getAttribute("name"), part.textContent.length < 80 ? part.textContent : ""].join("|");
+  }
+
   async function reload() {
     if (typing()) return false;
     const answer = await fetch(location.pathname + location.search.replace(/&told=\d+/, ""), { headers: { Accept: "text/html" } });
     if (!answer.ok) return false;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (typing()) return false; // meanwhile
     const open = Array.from(document.querySelectorAll("main details")).map((part) => part.open);
+    const place = where(document.activeElement);
     document.querySelector("main").replaceChildren(...fresh.querySelector("main").childNodes);
     document.querySelectorAll("main details").forEach((part, i) => { part.open = Boolean(open[i]); });
+    const again = Array.from(document.querySelectorAll(REACHABLE)).find((part) => where(part) === place);
+    if (place && again) again.focus({ preventScroll: true });
     document.body.dataset.refresh = fresh.body.dataset.refresh || "0";
     return true;
   }

@@ -1,0 +1,85 @@
+"""How far a long computation is: a line on standard error, rewritten every half second, after two seconds.
+
+Only where somebody watches, in a terminal or a notebook, and not if ``LIKESET_QUIET`` is set: logs and pipes stay
+clean.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TypeVar
+
+QUIET = "LIKESET_QUIET"
+PATIENCE = 2.0  # seconds before anything is shown
+EVERY = 0.5  # seconds between two showings
+
+Item = TypeVar("Item")
+
+
+def somebody_watches() -> bool:
+    """Whether a line that is rewritten makes sense: a terminal, or a notebook, and nobody asked for silence."""
+    if os.environ.get(QUIET) or sys.stderr is None:
+        return False
+    with suppress(OSError, ValueError):  # closed
+        return bool(sys.stderr.isatty()) or "ipykernel" in sys.modules
+    return False
+
+
+def rewritten(text: str, last: bool = False) -> None:
+    """Show a line in the place of the one before; the last one stays away again."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(
+            "\r" + text.ljust(78)[:110] + ("\r" + " " * min(max(len(text), 78), 110) + "\r" if last else "")
+        )
+        sys.stderr.flush()
+
+
+def told(what: str, done: float, total: float, elapsed: float) -> str:
+    """What the line says.
+
+    >>> told("updating", 250, 1000, 5.0)
+    'likeset: updating 25 %, 15 s left'
+    """
+    share = done / total if total else 1.0
+    left = f", {duration(elapsed * (1 - share) / share)} left" if share > 0 else ""
+    return f"likeset: {what} {100 * share:.0f} %{left}"
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> duration(7.2), duration(125), duration(7300)
+    ('7 s', '2 min 5 s', '2 h 1 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def counted(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
+    """The items, one after the other; how far it is is shown once it takes long.
+
+    >>> list(counted("abc", 3, "reading"))
+    ['a', 'b', 'c']
+    """
+    began = shown = time.monotonic()
+    watched: bool | None = None
+    try:
+        for done, item in enumerate(items):
+            now = time.monotonic()
+            if now - began > PATIENCE and now - shown > EVERY and watched is not False:
+                watched = somebody_watches() if watched is None else watched
+                if watched:
+                    rewritten(told(what, done, total, now - began))
+                    shown = now
+            yield item
+    finally:
+        if watched and shown != began:
+            rewritten("", last=True)

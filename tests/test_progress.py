@@ -1,0 +1,79 @@
+"""Progress: shown after two seconds, where somebody watches, with the time left; silent everywhere else."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import likeset as ls
+from likeset import progress
+from likeset.progress import counted, told
+
+SLOW = """
+import time, numpy as np
+import likeset as ls
+from likeset import progress
+progress.PATIENCE, progress.EVERY = 0.05, 0.05
+class Slow:
+    def forecast(self, phi):
+        time.sleep(0.01)
+        return ls.PlugIn(ls.Gaussian(1.0), 0.0)
+    def observe(self, phi, y):
+        pass
+seq = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(dim=1, bound=1.0), predictor=Slow())
+seq.update([[1.0]] * 60, np.zeros(60))
+print(seq.n_observations)
+"""
+
+
+def run(program, watched, **environment):
+    """Standard error of a program, in a terminal or in a pipe."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(ls.__file__).parent.parent), **environment}
+    environment.pop("LIKESET_QUIET", None) if not environment.get("LIKESET_QUIET") else None
+    if not watched:
+        return subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment, check=True).stderr
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=theirs, env=environment)
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        seen += part
+    os.close(ours)
+    assert process.communicate()[0].strip() == b"60" and process.returncode == 0
+    return seen
+
+
+def test_a_long_update_shows_how_long_it_will_take_in_a_terminal():
+    seen = run(SLOW, watched=True, LIKESET_QUIET="").decode()
+    shares = [int(share) for share in re.findall(r"updating (\d+) %, \d+ s left", seen)]
+    assert len(shares) >= 3 and shares == sorted(shares) and seen.endswith("\r")
+
+
+def test_pipes_and_logs_stay_clean_and_quiet_is_quiet():
+    assert b"updating" not in run(SLOW, watched=False, LIKESET_QUIET="")
+    assert run(SLOW, watched=True, LIKESET_QUIET="1") == b""
+
+
+def test_short_work_shows_nothing(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "somebody_watches", lambda: pytest.fail("asked for nothing"))
+    assert list(counted(range(1000), 1000, "counting")) == list(range(1000)) and stream.getvalue() == ""
+
+
+def test_times_left_are_those_of_the_rate_so_far():
+    assert told("x", 1, 100, 1.0) == "likeset: x 1 %, 1 min 39 s left"
+    assert told("x", 0, 100, 1.0) == "likeset: x 0 %" and told("x", 0, 0, 1.0).endswith("0 s left")
