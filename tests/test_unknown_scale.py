@@ -269,7 +269,7 @@ def test_widths_beside_those_of_known_sigma(family):
     ratios = {}
     for n, most in ((100, 1.3), (300, 1.25 if family is ls.Gaussian else 1.3)):
         widths = []
-        for run in range(12 if family is ls.Gaussian else 4):
+        for run in range(20 if family is ls.Gaussian else 6):
             rng = np.random.default_rng([7, run])
             y = 0.5 + (rng.normal(size=n) if family is ls.Gaussian else rng.laplace(size=n))
             pair = []
@@ -406,9 +406,9 @@ def f_sequence_misses(runs, rounds, alpha, adversarial, seed):
 
 
 def test_a_design_that_looks_at_raw_outcomes_breaks_the_f_sequence_and_not_ours():
-    runs = 20000
+    runs = 60000
     allowed = int(binom.ppf(1 - 1e-6, runs, ALPHA))
-    assert f_sequence_misses(runs, 1000, ALPHA, False, 22) <= allowed < f_sequence_misses(runs, 1000, ALPHA, True, 22)
+    assert f_sequence_misses(runs, 100, ALPHA, False, 22) <= allowed < f_sequence_misses(runs, 1000, ALPHA, True, 22)
     # The formula of the simulation is that of the class; and our set under the same design.
     missed = 0
     for run in range(60):
