@@ -94,7 +94,7 @@ class Belief:
             standard = np.linalg.solve(factors, np.broadcast_to(inside, (len(factors), *inside.shape)))
             return np.asarray(standard.transpose(0, 2, 1) @ standard)
 
-    def informations(self, X: Any) -> Array:
+    def noise_precision(self, X: Any) -> Array:
         """How much one y at the rows of X tells about z, in the mean, under every Gaussian; the precision of noise."""
         rows = self._space.covariates(X, "X")
         if self._precision is not None:
