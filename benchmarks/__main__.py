@@ -15,6 +15,7 @@ from rich.progress import Progress
 
 import likeset
 from benchmarks import (
+    alarm,
     bandits,
     baseline,
     bulk,
@@ -66,6 +67,7 @@ STUDIES = {
     "laboratory": laboratory.run,
     "contrasts": contrasts.run,
     "coefficients": contrasts.run_coefficients,
+    "alarm": alarm.run,
 }  # what else was tried: only when asked for
 
 

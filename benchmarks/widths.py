@@ -167,42 +167,72 @@ def measured(case: Case, sizes: tuple[int, ...], design: str, seed: int, with_ri
     return widths
 
 
-def run(progress: Progress, quick: bool, design: str = "i.i.d.", problems: int = 10) -> Report:
+@dataclass(frozen=True)
+class Cells:
+    """One case at several sizes, fed by one design."""
+
+    case: Case
+    sizes: tuple[int, ...]
+    design: str
+    problems: int
+    with_rivals: bool
+
+
+def matrix(quick: bool) -> Iterator[Cells]:
+    """Every case with rows at random; some with rows chosen by UCB; some that go on to 10,000 rows."""
+    sizes, problems = ((30, 100, 300), 3) if quick else ((30, 100, 300, 1000), 10)
+    for case in cases(quick):
+        yield Cells(case, sizes, "i.i.d.", problems, not case.functions)
+    few = [
+        Case("Gaussian 0.3, d = 5", ls.Gaussian(0.3), 1.0, 5),
+        Case("Poisson, B = 2, d = 5", ls.Poisson(), 2.0, 5),
+        Case("Bernoulli, B = 3, d = 5", ls.Bernoulli(), 3.0, 5),
+    ]
+    for case in few[: 1 if quick else None]:
+        yield Cells(case, sizes, "UCB", problems, with_rivals=True)
+    for case in few[: 0 if quick else None]:
+        yield Cells(case, (10_000,), "i.i.d.", problems, with_rivals=False)
+
+
+def run(progress: Progress, quick: bool) -> Report:
     """The matrix of widths."""
+    return table(progress, list(matrix(quick)))
+
+
+def table(progress: Progress, every: list[Cells]) -> Report:
+    """Some cells of the matrix."""
     report = Report(
         "Widths for inference: ratios to the joint set, and of the default to the best",
         [
-            ("case", "case", ""), ("n", "n", "d"), ("joint", "joint", ".3f"), ("default", "default", ".3f"),
-            ("arms", "arms announced", ".3f"), ("best", "best of ours", ".3f"), ("which", "which", ""),
-            ("rival", "best rival", ".3f"), ("rival_name", "which", ""),
+            ("case", "case", ""), ("design", "design", ""), ("n", "n", "d"), ("joint", "joint", ".3f"),
+            ("default", "default", ".3f"), ("arms", "arms announced", ".3f"), ("best", "best of ours", ".3f"),
+            ("which", "which", ""), ("rival", "best rival", ".3f"), ("rival_name", "which", ""),
         ],
     )  # fmt: skip
-    every = list(cases(quick))
-    sizes = (30, 100, 300) if quick else (30, 100, 300, 1000)
-    problems = 3 if quick else problems
-    task = progress.add_task("widths", total=len(every) * problems)
-    for case in every:
+    task = progress.add_task("widths", total=sum(cells.problems for cells in every))
+    for cells in every:
         found: list[dict[str, list[float]]] = []
-        for seed in range(problems):
-            found.append(measured(case, sizes, design, seed, with_rivals=not case.functions))
+        for seed in range(cells.problems):
+            found.append(measured(cells.case, cells.sizes, cells.design, seed, cells.with_rivals))
             progress.advance(task)
         means = {name: np.mean([f[name] for f in found], axis=0) for name in found[0]}
         ours = {k: v for k, v in means.items() if not k.startswith(("weights", "self"))}
         theirs = {k: v for k, v in means.items() if k not in ours}
-        for i, n in enumerate(sizes):
+        for i, n in enumerate(cells.sizes):
             joint = means["joint"][i]
             best = min(ours, key=lambda name: ours[name][i])
             rival = min(theirs, key=lambda name: theirs[name][i]) if theirs else None
             report.records.append(
                 {
-                    "case": case.name, "design": design, "n": n, "joint": joint,
+                    "case": cells.case.name, "design": cells.design, "n": n, "joint": joint,
                     "default": means["default"][i] / joint, "arms": means["default, arms"][i] / joint,
                     "best": ours[best][i] / joint, "which": best,
                     "rival": theirs[rival][i] / joint if rival else None, "rival_name": rival or "",
                     "all": {name: float(v[i]) for name, v in means.items()},
                 }
             )  # fmt: skip
-    report.notes.append(f"{design} design, {problems} problems a cell, seeds from {FIRST_SEED}; alpha = {ALPHA:g}.")
+    count = sorted({cells.problems for cells in every})
+    report.notes.append(f"{count} problems a cell, seeds from {FIRST_SEED}; alpha = {ALPHA:g}.")
     return report
 
 
