@@ -460,3 +460,16 @@ def test_survival_curves_have_bands_of_the_law():
     plt.close("all")
     with pytest.raises(ls.InvalidArgumentError, match="no lifetimes"):
         signup().survival([{"variant": "A"}], [1.0])
+
+
+@pytest.mark.parametrize("family", [ls.Bernoulli(), ls.Poisson(), ls.Weibull(1.5)], ids=repr)
+def test_contrasts_hold_those_of_the_engine(family):
+    """The quick bounds of a table are never inside the engine's certified ones, and not much wider."""
+    study = ls.Study("c", factors={"arm": ["a", "b"]}, outcome={"y": family}, control="a", store=None)
+    y = family.sample(np.tile([-0.5, 0.3], 60), np.random.default_rng(0))
+    study.tell({"arm": ["a", "b"] * 60, "y": y if y.ndim == 1 else y[:, 0]})
+    row, s = study.rows()[1], study.set
+    for of in ("difference", "ratio"):
+        low, high = (float(end[0]) for end in s.contrast([0.0, 1.0], [1.0, 0.0], of=of))
+        assert row[f"{of}_lower"] <= low + 1e-9 and high - 1e-9 <= row[f"{of}_upper"]
+        assert row[f"{of}_upper"] - row[f"{of}_lower"] < 1.2 * (high - low)
