@@ -502,3 +502,8 @@ def test_little_data_says_little():
     assert low == 0.0 and high == np.inf
     seq.update([[1.0, 0.0]] * 30, [3.0] * 30)  # noise that cannot be told from none
     assert seq.set.contains([3.0, 7.0]) and not seq.set.is_empty
+
+
+def test_log_normal_noise_of_unknown_deviation_is_refused_with_the_way_out():
+    with pytest.raises(ls.InvalidArgumentError, match="logarithms of y"):
+        ls.LogNormal(ls.Unknown())
