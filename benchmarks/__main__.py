@@ -15,6 +15,7 @@ from rich.progress import Progress
 
 import likeset
 from benchmarks import (
+    alarm,
     bandits,
     baseline,
     bulk,
@@ -31,6 +32,7 @@ from benchmarks import (
     rkhs,
     start,
     stops,
+    study,
     support,
     updates,
     variants,
@@ -59,11 +61,13 @@ STUDIES = {
     "stops": stops.run,
     "voices": voices.run,
     "choosing": choosing.run,
+    "study": study.run,
     "page": page.run,
     "deciding": deciding.run,
     "laboratory": laboratory.run,
     "contrasts": contrasts.run,
     "coefficients": contrasts.run_coefficients,
+    "alarm": alarm.run,
 }  # what else was tried: only when asked for
 
 

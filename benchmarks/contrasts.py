@@ -13,7 +13,7 @@ from benchmarks.common import Report
 from likeset._solver.pairs import PairSet
 
 ALPHA = 0.05
-MOST, STEP = 60_000, 500  # users, and users between two looks
+MOST, STEP = 60_000, 1000  # users, and users between two looks
 LOOKS = 5
 OBRIEN_FLEMING = 2.040  # of five equal looks at 5 % in total: |Z_k| >= 2.040 sqrt(5/k)
 ARMS = np.eye(2)
@@ -29,7 +29,7 @@ def run(progress: Progress, quick: bool) -> Report:
     """Users until zero is excluded, in the median, and how often it is wrongly."""
     repeats = 4 if quick else 20
     report = Report(
-        "A/B tests: users until the rates are told apart, looking every 500",
+        "A/B tests: users until the rates are told apart, looking every 1,000",
         [("rates", "rates", ""), *((name, title, "") for name, title in METHODS.items())],
     )
     cases = [(p, q) for p, lift in ((0.029, 0.009), (0.003, 0.0015), (0.3, 0.02)) for q in (p + lift, p)]

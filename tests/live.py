@@ -251,7 +251,7 @@ def good_value(live, name, owner, label, pick):
         "points": 5, "horizon": 5, "dimension": 2, "degrees": 1, "max_windows": 4, "name": "x", "noise": "gaussian",
         "design": "random", "support": "real", "on_empty": "explore", "coverage": True, "increasing": True,
         "axes": None, "sign": 1.0, "level": None, "covariate_weights": None, "weighted": False, "width_every": 0,
-        "simultaneous": True, "others": None, "minus": None, "contrasts": None, "of": "difference",
+        "simultaneous": True, "others": None, "minus": None, "contrasts": None, "of": "difference", "alarm": False,
     }  # fmt: skip
     made = {
         "y": lambda: live.outcome(family, 1), "rng": lambda: np.random.default_rng(1),

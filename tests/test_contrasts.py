@@ -457,3 +457,16 @@ def test_bad_input(make, argument):
     with pytest.raises(ls.InvalidArgumentError) as caught:
         make()
     assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize("policy", [ls.Elimination, ls.UCB, ls.Guarded, ls.LowerBound])
+def test_policies_refuse_sets_that_do_not_hold_at_once(policy):
+    """The leader of ten equal arms is falsely separated from the worst in half of the runs with alpha for each pair."""
+    for simultaneous in (True, False):
+        voices = ls.Contrasts([[1.0, -1.0]], simultaneous=simultaneous)
+        seq = ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(2, 1.0), voices=voices)
+        if simultaneous:
+            policy(seq, np.eye(2))
+        else:
+            with pytest.raises(ls.InvalidArgumentError, match="simultaneous=True"):
+                policy(seq, np.eye(2))

@@ -28,6 +28,7 @@ def counts():
 
 
 def test_bands_of_counts_are_on_the_scale_of_the_mean():
+    plt.close("all")  # other tests of the process may have left axes to draw on
     seq, x = counts(), np.array([0.5, 1.0])
     axes = plot_band(seq, x)
     low, high = seq.set.interval(x[:, None])

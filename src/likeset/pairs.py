@@ -62,7 +62,7 @@ class Bounds:
 
 def bounds_of_function(s: LikelihoodSet, function: Function, X: Array, Y: Array) -> Bounds:
     """Extrema of function(x'theta, y'theta) over the set for pairs of rows (already checked, of equal number)."""
-    with np.errstate(invalid="ignore", over="ignore"):  # functions may be infinite at the ends
+    with np.errstate(all="ignore"):  # functions may be infinite at the ends
         return _bounds(s, function, X, Y)
 
 

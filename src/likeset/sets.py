@@ -24,6 +24,7 @@ from likeset.arguments import LARGEST, choice, error_level, positive_integer, re
 from likeset.contrasts_of_means import LINK, contrast_of_means
 from likeset.cuts import CutSet
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
+from likeset.evidence.alarm import Diagnosis, Heard
 from likeset.evidence.evidence import ROUNDING, Evidence
 from likeset.evidence.unknown_scale import ScaleEvidence
 from likeset.evidence.unknown_shape import ShapeEvidence
@@ -75,6 +76,7 @@ class LikelihoodSet:
         n_observations: int,
         questions: Questions | None = None,
         family: Family | None = None,
+        heard: Heard | None = None,
     ) -> None:
         self.space = space
         self.alpha = alpha
@@ -86,6 +88,7 @@ class LikelihoodSet:
         self._questions = questions
         self._evidence = evidence if questions is None else questions.of_all(evidence)
         self._own_sets: dict[int, LikelihoodSet] = {}
+        self._heard = heard
 
     def __repr__(self) -> str:
         return f"<LikelihoodSet: alpha={self.alpha:g}, {self.n_observations} observations, {self.space!r}>"
@@ -125,6 +128,24 @@ class LikelihoodSet:
     def is_empty(self) -> bool:
         """Whether no parameter is plausible: a certified alarm, at level alpha, that the model is wrong."""
         return not self._evidence.says_nothing and self._kernel.status == "empty"
+
+    def diagnose(self) -> Diagnosis:
+        """What beat the model, in words (``str``) and nats; for sequences with an alarm.
+
+        >>> import likeset as ls
+        >>> rng = np.random.default_rng(0)
+        >>> seq = ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(dim=1, bound=2.0), alarm=True)
+        >>> seq.update(np.ones((50, 1)), rng.normal(0.3, 1.0, size=50))
+        >>> seq.set.is_empty
+        True
+        >>> print(seq.set.diagnose())                        # doctest: +ELLIPSIS
+        the model is refuted at level 0.05: noise of 2 times the scale forecast better than the model, by ... nats
+        """
+        if self._heard is None:
+            raise InvalidArgumentError(
+                "alarm", None, "was not asked for", "make the sequence with ConfidenceSequence(..., alarm=True)"
+            )
+        return Diagnosis(self._heard.names, self._heard.nats.copy(), self.is_empty, self.alpha)
 
     def nuisance_interval(self) -> tuple[float, float]:
         """(low, high): the values of the unknown number of the family (a scale) that some theta makes plausible.
@@ -297,6 +318,11 @@ class LikelihoodSet:
         if self._family is None:
             raise InvalidArgumentError("set", self, "knows no family, and so no means", "ask a ConfidenceSequence")
         first, second = self._pairs(X, Y)
+        with np.errstate(all="ignore"):  # equal rows and enormous ones: zeros and infinities are answers
+            return self._contrast(first, second, of)
+
+    def _contrast(self, first: Array, second: Array, of: str) -> Bounds:
+        assert self._family is not None
         announced, found = of_announced_pairs(self, self._family, first, second, of)
         if not announced.all():
             rest = contrast_of_means(self, self._family, first[~announced], second[~announced], of)

@@ -107,7 +107,7 @@ class ShapeKernel(Kernel):
 
     at          the kernel of the set at a shape, prepared when first asked for
     least       (lower, upper) bounds of the smallest log R - level over theta at a shape, which is convex in p
-    low, high   the range of p;  ``start`` one that should be plausible
+    low, high   the range of p;  ``start`` one that should be plausible;  ``radius`` of Theta
     """
 
     def __init__(
@@ -117,7 +117,9 @@ class ShapeKernel(Kernel):
         low: float,
         high: float,
         start: float,
+        radius: float = inf,
     ) -> None:
+        self.radius = radius
         self.at, self.least, self.low, self.high = at, least, low, high
         self._start = min(max(start, low), high)
 
@@ -132,7 +134,7 @@ class ShapeKernel(Kernel):
 
         for p in sorted({self._start, *(min(max(self._start * r, self.low), self.high) for r in (0.8, 1.25))}):
             search.learn(p, *height(p))
-        value, bound = search.run(height, 1e-4)
+        value, bound = search.run(height, 1e-8)
         return search.best[1], -value, -bound
 
     @cached_property
@@ -175,6 +177,13 @@ class ShapeKernel(Kernel):
 
     def _searched(self, A: Array, outside: Array | None) -> Solution:
         best, _, _ = self._deepest
+        if self.at(best).status == "empty":
+            # Too close to empty to find a point of it, and not certain to be: all that is sure is Theta.
+            lengths = np.linalg.norm(A, axis=1) if outside is None else np.hypot(np.linalg.norm(A, axis=1), outside)
+            upper = np.zeros(len(A))
+            np.multiply(self.radius, lengths, out=upper, where=lengths > 0.0)
+            columns = A.shape[1] + (outside is not None)
+            return Solution(np.full(len(A), -inf), np.full((len(A), columns), np.nan), upper)
         low, high = self._rough_interval
         first = sorted({best, best + 0.4 * (high - best), best - 0.4 * (best - low)})
         answers = {p: self.at(p).solve(A, outside=outside) for p in first}

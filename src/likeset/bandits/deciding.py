@@ -25,7 +25,7 @@ def most_telling(belief: Belief, rows: Array, questions: Array, n: int, among: A
 
     ``among``: flags of the rows that may be chosen, if not all.
     """
-    shares, covariance, precision = belief.shares, belief.covariance(rows), belief.informations(rows)
+    shares, covariance, precision = belief.shares, belief.covariance(rows), belief.noise_precision(rows)
     chosen: list[int] = []
     for _ in range(min(n, len(rows))):
         noise = 1.0 / np.maximum(precision, 1e-12)

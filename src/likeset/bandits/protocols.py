@@ -63,6 +63,13 @@ def checked_sequence(seq: Any) -> SetSequence:
             "is not a sequence of sets",
             "pass a ConfidenceSequence or an object with update, set, space, alpha",
         )
+    if getattr(getattr(seq, "voices", None), "simultaneous", True) is False:
+        raise InvalidArgumentError(
+            "seq",
+            seq,
+            "has a set for every question, each at alpha, and a policy picks its questions by what it sees",
+            "announce contrasts with simultaneous=True",
+        )
     return seq
 
 

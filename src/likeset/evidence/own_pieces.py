@@ -13,6 +13,7 @@ from typing import Any
 
 from likeset.embedded import Embedded
 from likeset.errors import PieceError
+from likeset.evidence.alarm import Alarm
 from likeset.evidence.ledger import Ledger
 from likeset.families.base import Family
 from likeset.predictors import PREDICTORS, Aggregate, Forecaster
@@ -31,6 +32,7 @@ class Running:
     forecaster: Forecaster
     weigher: Weigher
     membership: Membership | None
+    alarm: Alarm | None = None  # forecasts from outside the model, if there are any
     directions: Directions | None = None  # sums of directional voices, if there are any
     gauge: Any = None  # says how well z is known, if voices ask and the forecaster does not
 

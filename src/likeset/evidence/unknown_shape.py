@@ -105,7 +105,7 @@ class ShapeEvidence:
         if self.says_nothing:
             return self.at(self.terms.lo).kernel if len(self.gains) else replace(self, threshold=inf).at(1.0).kernel
         start = float(self._shapes(self._origin, None)[0])
-        return ShapeKernel(lambda p: self.at(p).kernel, self._least, self.terms.lo, self.terms.hi, start)
+        return ShapeKernel(lambda p: self.at(p).kernel, self._least, self.terms.lo, self.terms.hi, start, self.bound)
 
     def interval_of_scale(self) -> tuple[float, float] | None:
         """The least and the largest shape that some theta makes plausible; None if there is none."""

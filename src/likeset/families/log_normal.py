@@ -11,12 +11,14 @@ from likeset._typing import Array
 from likeset.arguments import floats
 from likeset.curves import Curve
 from likeset.embedded import Embedded
+from likeset.errors import InvalidArgumentError
 from likeset.families.base import moments, observation_vector, refuse
 from likeset.families.beliefs import ExactPosterior
 from likeset.families.curve_family import CurveFamily
 from likeset.families.gaussian import Gaussian
 from likeset.families.predictive import LogNormalPredictive
 from likeset.families.responses import Response
+from likeset.families.unknown import Unknown
 
 
 class _LogPosterior(ExactPosterior):
@@ -44,6 +46,10 @@ class LogNormal(CurveFamily):
     referenced = True
 
     def __init__(self, sigma: float = 1.0) -> None:
+        if isinstance(sigma, Unknown):
+            raise InvalidArgumentError(
+                "sigma", sigma, "has to be known here", "use Gaussian(sigma=Unknown()) for the logarithms of y"
+            )
         self._noise = Gaussian(sigma)
         self.sigma = self._noise.sigma
         self.canonical_scale = self._noise.canonical_scale

@@ -45,6 +45,8 @@ class DurableRecord:
             role: describe(getattr(sequence, role)) for role in ("family", "space", "predictor", "weighting")
         }
         definition["windows"] = windows if windows is None or isinstance(windows, str) else describe(windows)
+        if sequence.alarm:  # older journals have none
+            definition["alarm"] = 1
         definition = json.loads(json.dumps(definition))  # as it will be read
         target = file_path("path", path)
         if target.is_dir():
@@ -120,6 +122,7 @@ def _begin(sequence: ConfidenceSequence) -> None:
     running.ledger = Ledger(sequence.family, sequence.space.covariate_shape)
     running.basis = sequence.space.start()
     running.membership = None if sequence.voices is None else sequence.voices.start(sequence.space)
+    running.alarm = sequence._fresh_alarm()
     running.directions = (
         None if sequence.voices is None else sequence.voices.directions(sequence.family, sequence.space)
     )
@@ -145,6 +148,8 @@ def _continue(sequence: ConfidenceSequence, rows: Rows, start: int) -> None:
         ledger.append(phi, y, float(weight), float(log_q), int(label))
         if running.directions is not None:
             running.directions.record(running.basis, phi, y, float(weight))
+        if running.alarm is not None:
+            running.alarm.record(phi, y, float(weight), float(log_q))
         for piece in running.pieces():
             piece.observe(phi, y)
 
@@ -198,6 +203,9 @@ def _restore(sequence: ConfidenceSequence, rows: Rows, number: int, contents: by
         running.membership = running.membership.restored({"masks": groups["windows"]["masks"].astype(np.float64)})
     if running.directions is not None:
         running.directions.restore(groups["directions"])
+    if running.alarm is not None:  # made again: what it forecasts follows from the rows
+        for (phi, outcome), weight, score in zip(running.ledger.replay(), weights, log_q, strict=True):
+            running.alarm.record(phi, outcome, float(weight), float(score))
     for role in PIECES:
         piece: Any = getattr(running, role)
         if piece is None:

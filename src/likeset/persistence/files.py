@@ -68,6 +68,8 @@ def save(sequence: ConfidenceSequence, path: str | PathLike[str]) -> None:
     header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "alpha": sequence.alpha}
     header |= {role: describe(getattr(sequence, role)) for role in ROLES}
     header["windows"] = None if sequence.voices is None else describe(sequence.voices)
+    if sequence.alarm:  # older files have none
+        header["alarm"] = 1
     header |= {"n_observations": len(ledger), "arrays": list(arrays)}
     if count_of(header["predictor"]) > MAX_PIECES:
         raise InvalidArgumentError(
@@ -111,7 +113,8 @@ def load(
             saved = archive.read(COORDINATES)
             states = {role: _state_in(archive, role) for role in PIECES}
         with _blaming_the_file(archive, arguments_too=not is_own):
-            sequence = ConfidenceSequence(alpha=header["alpha"], windows=windows, **pieces)
+            alarm = {0: False, 1: True}[header.get("alarm", 0)]
+            sequence = ConfidenceSequence(alpha=header["alpha"], windows=windows, alarm=alarm, **pieces)
         # A span of d dimensions has d distinct covariates, with d coordinates each.
         limits = Limits(archive.limit, FREE_DIMENSIONS + 4 * math.isqrt(saved.size))
         running = sequence._running

@@ -84,6 +84,7 @@ def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], lim
     ledger = running.ledger = Ledger(sequence.family, sequence.space.covariate_shape)
     running.basis = sequence.space.start()
     running.membership = None if sequence.voices is None else sequence.voices.start(sequence.space)
+    running.alarm = sequence._fresh_alarm()
     running.directions = (
         None if sequence.voices is None else sequence.voices.directions(sequence.family, sequence.space)
     )
@@ -104,6 +105,8 @@ def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], lim
         ledger.append(phi, y, float(weight), float(log_q), int(label))
         if running.directions is not None:
             running.directions.record(basis, phi, y, float(weight))
+        if running.alarm is not None:
+            running.alarm.record(phi, y, float(weight), float(log_q))
         plain.add(phi, y)
         for step in steps:
             step(phi, y)

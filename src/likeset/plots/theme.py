@@ -49,6 +49,8 @@ class Theme:
 
     def colour(self, i: int) -> str:
         """The colour of series i; they come again after the last."""
+        if not isinstance(i, int):
+            raise InvalidArgumentError("i", i, "is no number of a series", "pass 0, 1, 2, ...")
         return self.series[i % len(self.series)]
 
     def fill(self, i: int) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._typing import Array
 from likeset.arguments import generator, real_number
+from likeset.errors import InvalidArgumentError
 from likeset.families.answers import information
 from likeset.families.base import Family
 from likeset.spaces.base import Basis, Space
@@ -93,7 +94,7 @@ class Belief:
             standard = np.linalg.solve(factors, np.broadcast_to(inside, (len(factors), *inside.shape)))
             return np.asarray(standard.transpose(0, 2, 1) @ standard)
 
-    def informations(self, X: Any) -> Array:
+    def noise_precision(self, X: Any) -> Array:
         """How much one y at the rows of X tells about z, in the mean, under every Gaussian; the precision of noise."""
         rows = self._space.covariates(X, "X")
         if self._precision is not None:
@@ -130,7 +131,12 @@ class Belief:
                 gained = np.nan_to_num(information(self._family, means @ c), nan=0.0, posinf=1e12)
         with SingleThreadedBlas():
             precision = factors @ factors.transpose(0, 2, 1) + gained[:, None, None] * np.outer(c, c)
-            factors = np.asarray(np.linalg.cholesky(precision), dtype=np.float64)
+            try:
+                factors = np.asarray(np.linalg.cholesky(precision), dtype=np.float64)
+            except np.linalg.LinAlgError:
+                raise InvalidArgumentError(
+                    "X", x, "is so long that what was known before is lost in rounding beside it", "use other units"
+                ) from None
         return Belief(self._family, self._space, basis, self.priors, self.shares, means, factors, self._precision)
 
 

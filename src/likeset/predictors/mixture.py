@@ -129,6 +129,13 @@ class MixtureForecaster:
             expected = float(np.exp(self.log_shares) @ (information(phi.law_or(self.family), mean) * sd**2))
         return expected if expected == expected else np.inf
 
+    def belief_about_z(self) -> tuple[float, float]:
+        """Mean and standard deviation of z at the latest covariate that was forecast."""
+        mean, sd = self._moments
+        shares = np.exp(self.log_shares)
+        centre = float(shares @ mean)
+        return centre, float(np.sqrt(shares @ (sd**2 + (mean - centre) ** 2)))
+
     def observe(self, phi: Embedded, y: Array) -> None:
         """Bayes' rule for the shares, then for the beliefs."""
         made = self._latest[1] if self._latest and self._latest[0] is phi else self.forecast(phi)

@@ -134,7 +134,7 @@ def _fill_comparisons(
             line[of] = _contrast(of, means[i], control.get(asked[i].factor))
         if log_e_value is not None:
             line["e_value"] = _plain(math.exp(min(log_e_value, 700.0)))
-            line["p_value"] = min(1.0, math.exp(-max(log_e_value, 0.0)))
+            line["p_value"] = math.exp(-min(max(log_e_value, 0.0), 700.0))
         if not asked[i].is_level:
             line["verdict"] = (POSITIVE if low[k] > 0 else NEGATIVE) if decided else NOT_YET
             continue

@@ -49,18 +49,18 @@ def serve(
     app = create_app(path, read_only=read_only, token=os.environ.get(TOKEN) or None, hosts=(name, host))
     url = f"http://{name}:{number}"
     door = url if read_only and is_loopback(address) else f"{url}/enter?token={app.state.gate.token}"
-    say(f"Store: {path}")
-    say(f"Page:  {door}")
-    if not is_loopback(address):
-        say("This address can be reached from elsewhere, without encryption: put it behind a proxy with TLS.")
-    say("Stop with ctrl-C. Nothing acknowledged is lost, however it stops.")
-    if open_browser:
-        webbrowser.open(door)
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, limit_concurrency=300, timeout_keep_alive=20,
-        timeout_graceful_shutdown=3, lifespan="on", proxy_headers=False,
-    )  # fmt: skip
     with contextlib.suppress(KeyboardInterrupt):  # how it is stopped
+        say(f"Store: {path}")
+        say(f"Page:  {door}")
+        if not is_loopback(address):
+            say("This address can be reached from elsewhere, without encryption: put it behind a proxy with TLS.")
+        say("Stop with ctrl-C. Nothing acknowledged is lost, however it stops.")
+        if open_browser:
+            webbrowser.open(door)
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, server_header=False, limit_concurrency=300,
+            timeout_keep_alive=20, timeout_graceful_shutdown=3, lifespan="on", proxy_headers=False,
+        )  # fmt: skip
         uvicorn.Server(config).run(sockets=[bound])
 
 

@@ -8,7 +8,7 @@ from likeset.bandits.environments import paper_1d
 from likeset.paper.experiments.cells import Cell, Rows
 from likeset.paper.experiments.drawing import draw_regret_figures
 from likeset.paper.experiments.figures import Figure, Scale
-from likeset.paper.experiments.methods import Method, methods_for
+from likeset.paper.experiments.methods import Method, played_for
 from likeset.paper.experiments.play import bandit_rows
 from likeset.paper.experiments.tables import Table
 
@@ -46,7 +46,7 @@ def run(cell: Cell) -> Rows:
 
 def _methods(problem: str) -> dict[str, Method]:
     environment = paper_1d(problem, BOUND)
-    return methods_for(environment.family, environment.space)
+    return played_for(environment.family, environment.space)
 
 
 def draw(table: Table, folder: Path) -> list[Path]:
@@ -63,7 +63,8 @@ FIGURE = Figure(
         "Theta; here B = 4.2. lambda is 1/B for the ratio sets (the paper's text) and 1 for the sets compared (its "
         "table): whichever of the two serves each best. Survival: z = -r(x), so that the best arm lives longest, "
         "regret in r = 2 E[log T] + 0.5772...; Poisson: z = r(x), regret in the mean exp(r). Every method meets "
-        "the same random numbers in the same repeat; ties are broken at random. Bold lines have their quartiles shaded."
+        "the same random numbers in the same repeat; ties are broken at random. Bold lines have their quartiles "
+        "shaded. Choice by belief: the default's certified sets, arms by ls.Guarded."
     ),
     plan=plan,
     run=run,

@@ -9,7 +9,7 @@ from likeset.paper.experiments.cells import Cell, Rows
 from likeset.paper.experiments.drawing import draw_regret_figures
 from likeset.paper.experiments.fig2 import ALPHA, REPEATS, ROUNDS
 from likeset.paper.experiments.figures import Figure, Scale
-from likeset.paper.experiments.methods import Method, methods_for
+from likeset.paper.experiments.methods import Method, played_for
 from likeset.paper.experiments.play import bandit_rows
 from likeset.paper.experiments.tables import Table
 
@@ -38,7 +38,7 @@ def run(cell: Cell) -> Rows:
 
 def _methods(problem: str) -> dict[str, Method]:
     environment = camelback("gaussian", BOUNDS[problem])
-    return methods_for(environment.family, environment.space)
+    return played_for(environment.family, environment.space)
 
 
 def draw(table: Table, folder: Path) -> list[Path]:

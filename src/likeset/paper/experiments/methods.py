@@ -44,6 +44,8 @@ class Method:
     build: Builder
     provable: bool = True
     heavy: bool = False
+    by_belief: bool = False
+    """Whether arms are chosen by the predictor's beliefs (``Guarded``) instead of by optimism."""
 
 
 RIVAL_PENALTY = 1.0
@@ -115,6 +117,17 @@ CUT = Method(
 )
 """The paper's first rival without the parameters that the bound rules out: as valid, and never larger."""
 
+GUARDED = Method(
+    "guarded",
+    "likeset default, choice by belief",
+    "#7b3294",
+    "*",
+    ConfidenceSequence,
+    heavy=True,
+    by_belief=True,
+)
+"""The certified set of the default; what is played is what the predictor believes best (``likeset.Guarded``)."""
+
 _CONTROLS = {method.name: method for method in (ONE_SIDED, AS_IF_GAUSSIAN)}
 
 PAPER = ("lr-bound", "lr-exact", "lr-projection")
@@ -172,9 +185,14 @@ def methods_for(family: Family, space: Space) -> dict[str, Method]:
     return found
 
 
+def played_for(family: Family, space: Space) -> dict[str, Method]:
+    """Every method of the bandit games: those above, and the default with another choice of arms."""
+    return methods_for(family, space) | {GUARDED.name: GUARDED}
+
+
 def of_the_paper(name: str) -> bool:
     """Whether a method is in the paper's figures, or is one of ours; the others have a picture of their own."""
-    return name in LIKELIHOOD_RATIO or name in RIVALS or name in HEURISTICS or name in _CONTROLS
+    return name in LIKELIHOOD_RATIO or name in RIVALS or name in HEURISTICS or name in _CONTROLS or name == GUARDED.name
 
 
 def newer(name: str) -> bool:
@@ -184,7 +202,11 @@ def newer(name: str) -> bool:
 
 def label_of(name: str) -> str:
     """The name for people."""
-    return (LIKELIHOOD_RATIO | _CONTROLS | {CUT.name: CUT}).get(name, Method(name, name, "", "", _mixture)).label
+    return (
+        (LIKELIHOOD_RATIO | _CONTROLS | {CUT.name: CUT, GUARDED.name: GUARDED})
+        .get(name, Method(name, name, "", "", _mixture))
+        .label
+    )
 
 
 def sorted_methods(names: Iterable[str]) -> list[str]:

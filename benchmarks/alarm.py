@@ -1,0 +1,83 @@
+"""The alarm: which departures from the model it hears, after how many observations, and how often it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from rich.progress import Progress
+
+import likeset as ls
+from benchmarks.common import Report
+
+ALPHA, ROWS, LOOK, DIM = 0.05, 500, 25, 3
+THETA = np.array([0.8, -0.5, 0.3])
+
+
+def _lifetimes(shape: float) -> Callable[[Any, np.random.Generator], Any]:
+    return lambda z, rng: np.column_stack([(rng.exponential(size=len(z)) / np.exp(z)) ** (1 / shape), np.ones(len(z))])
+
+
+CASES: dict[str, tuple[Any, Callable[[Any, np.random.Generator], Any]]] = {
+    "sigma told at half": (ls.Gaussian(0.5), lambda z, rng: rng.normal(z, 1.0)),
+    "sigma told at double": (ls.Gaussian(2.0), lambda z, rng: rng.normal(z, 1.0)),
+    "sigma told at 0.8": (ls.Gaussian(0.8), lambda z, rng: rng.normal(z, 1.0)),
+    "Student's t with 3 degrees told as Gaussian": (
+        ls.Gaussian(3.0**0.5), lambda z, rng: z + rng.standard_t(3, size=len(z)),
+    ),
+    "an intercept of 0.5 missing": (ls.Gaussian(1.0), lambda z, rng: rng.normal(z + 0.5, 1.0)),
+    "theta at three times the bound": (ls.Gaussian(1.0), lambda z, rng: rng.normal(6 * z, 1.0)),
+    "a square of z missing": (ls.Gaussian(1.0), lambda z, rng: rng.normal(z + 0.3 * z * z, 1.0)),
+    "sigma that varies by half": (
+        ls.Gaussian(1.0), lambda z, rng: rng.normal(z, rng.choice([0.5, 1.32], size=len(z))),
+    ),
+    "variance 2 x mean told as Poisson": (ls.Poisson(), lambda z, rng: rng.negative_binomial(np.exp(z), 0.5)),
+    "variance 1.3 x mean told as Poisson": (
+        ls.Poisson(), lambda z, rng: rng.negative_binomial(np.exp(z) / 0.3, 1 / 1.3),
+    ),
+    "variance 0.5 x mean told as Poisson": (
+        ls.Poisson(), lambda z, rng: rng.binomial(np.maximum(np.round(2 * np.exp(z)), 1).astype(int), 0.5),
+    ),
+    "beta-binomial (correlation 0.1) told as Binomial(10)": (
+        ls.Binomial(10), lambda z, rng: rng.binomial(10, rng.beta(9 / (1 + np.exp(-z)), 9 / (1 + np.exp(z)))),
+    ),
+    "shape 0.7 told for 1.4": (ls.Weibull(0.7), _lifetimes(1.4)),
+    "shape 3 told for 1.4": (ls.Weibull(3.0), _lifetimes(1.4)),
+    "right: Gaussian": (ls.Gaussian(1.0), lambda z, rng: rng.normal(z, 1.0)),
+    "right: Poisson": (ls.Poisson(), lambda z, rng: rng.poisson(np.exp(z))),
+    "right: Weibull": (ls.Weibull(1.4), _lifetimes(1.4)),
+}  # fmt: skip
+
+
+def rows_until(family: Any, y_of: Any, alarm: bool, seed: int) -> float:
+    """Rows until the set is empty; inf if it never is."""
+    rng = np.random.default_rng([61, seed])
+    sequence = ls.ConfidenceSequence(family, ls.Linear(DIM, 2.0), ALPHA, alarm=alarm)
+    for told in range(LOOK, ROWS + 1, LOOK):
+        x = rng.normal(size=(LOOK, DIM)) / np.sqrt(DIM)
+        sequence.update(x, y_of(x @ THETA, rng))
+        if sequence.set.is_empty:
+            return told
+    return np.inf
+
+
+def run(progress: Progress, quick: bool) -> Report:
+    """With the alarm and without it."""
+    report = Report(
+        f"The alarm: runs in which the set is empty within {ROWS} rows, and rows in the median",
+        [("case", "case", ""), ("runs", "runs", ""), ("alarm", "with alarm", ""), ("plain", "without", "")],
+    )
+    task = progress.add_task("alarm", total=len(CASES))
+    for name, (family, y_of) in CASES.items():
+        runs = (4 if quick else 20) * (10 if name.startswith("right") and not quick else 1)
+        record: dict[str, Any] = {"case": name, "runs": str(runs)}
+        for kind in ("alarm", "plain"):
+            times = [rows_until(family, y_of, kind == "alarm", seed) for seed in range(runs)]
+            rang = int(np.isfinite(times).sum())
+            median = f" ({np.median(times):.0f})" if rang > runs / 2 else ""
+            record[kind] = f"{rang}{median}"
+        report.records.append(record)
+        progress.advance(task)
+    report.notes.append(f"d = {DIM}, alpha = {ALPHA:g}, looks every {LOOK} rows.")
+    return report

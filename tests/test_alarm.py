@@ -1,0 +1,163 @@
+"""The alarm: what it hears, what it costs, validity, files."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import likeset as ls
+from likeset import checks
+from likeset.families.alternatives import alternatives
+
+SPACE = ls.Linear(3, 2.0)
+THETA = np.array([0.8, -0.5, 0.3])
+
+
+def told(family, y_of, n=500, seed=0, alarm=True, voices="auto"):
+    """A sequence that believes in ``family`` and sees y_of(z, rng), with looks every 50 rows until it is refuted."""
+    rng = np.random.default_rng([51, seed])
+    sequence = ls.ConfidenceSequence(family, SPACE, 0.05, alarm=alarm, voices=voices)
+    for _ in range(n // 50):
+        x = rng.normal(size=(50, 3)) / np.sqrt(3)
+        sequence.update(x, y_of(x @ THETA, rng))
+        if sequence.set.is_empty:
+            return sequence, True
+    return sequence, False
+
+
+DEPARTURES = {
+    "sigma told at half": (ls.Gaussian(0.5), lambda z, rng: rng.normal(z, 1.0)),
+    "sigma told at double": (ls.Gaussian(2.0), lambda z, rng: rng.normal(z, 1.0)),
+    "heavy tails": (ls.Gaussian(1.0), lambda z, rng: z + rng.standard_t(2, size=len(z))),
+    "intercept missing": (ls.Gaussian(1.0), lambda z, rng: rng.normal(z + 1.0, 1.0)),
+    "theta beyond the bound": (ls.Gaussian(1.0), lambda z, rng: rng.normal(5 * z, 1.0)),
+    "variance twice the mean": (ls.Poisson(), lambda z, rng: rng.negative_binomial(np.exp(z), 0.5)),
+    "shape 0.7 told for 1.4": (ls.Weibull(0.7), lambda z, rng: lifetimes(z, 1.4, rng)),
+    "shape 3 told for 1.4": (ls.Weibull(3.0), lambda z, rng: lifetimes(z, 1.4, rng)),
+}
+
+
+def lifetimes(z, shape, rng):
+    return np.column_stack([(rng.exponential(size=len(z)) / np.exp(z)) ** (1 / shape), np.ones(len(z))])
+
+
+@pytest.mark.parametrize("departure", DEPARTURES)
+def test_the_alarm_rings(departure):
+    family, y_of = DEPARTURES[departure]
+    for seed in range(2):
+        sequence, rang = told(family, y_of, seed=seed)
+        assert rang
+        assert "refuted at level 0.05" in str(sequence.set.diagnose())
+        if (
+            departure != "theta beyond the bound"
+        ):  # the model's own forecasts go there, and the set is empty without help
+            assert sequence.set.diagnose().nats.max() > 0
+
+
+@pytest.mark.parametrize("family", [ls.Gaussian(1.0), ls.Poisson(), ls.Weibull(1.4)], ids=repr)
+def test_a_right_model_is_not_refuted(family):
+    """False-alarm probability of the test below 1e-6."""
+    alarms = sum(told(family, lambda z, rng: family.sample(z, rng), n=100, seed=seed)[1] for seed in range(5))
+    assert alarms <= binom.ppf(1 - 1e-6, 5, 0.05)
+
+
+@pytest.mark.parametrize(
+    "family", [ls.Gaussian(0.7), ls.LogNormal(0.7), ls.Laplace(0.7), ls.Weibull(1.4), ls.LogWeibull(1.4)], ids=repr
+)
+def test_alternatives_of_real_outcomes_are_densities(family):
+    logs = isinstance(family, ls.LogNormal | ls.Weibull)
+    t = np.linspace(-45.0, 45.0, 90_001)  # y, or its logarithm
+    y = np.exp(t) if logs else t
+    for name, density in alternatives(family):
+        heights = [
+            density(np.array([one, 1.0]) if family.observation_shape else np.asarray(one), 0.4, 0.3) for one in y[::75]
+        ]
+        with np.errstate(under="ignore"):
+            mass = np.sum(np.exp(np.array(heights) + (t[::75] if logs else 0.0))) * (t[75] - t[0])
+        assert mass == pytest.approx(1.0, abs=2e-3), name
+
+
+@pytest.mark.parametrize("family", [ls.Poisson(), ls.Binomial(7), ls.Bernoulli()], ids=repr)
+def test_alternatives_of_counts_are_probabilities(family):
+    top = 400 if isinstance(family, ls.Poisson) else family.trials
+    for name, density in alternatives(family):
+        mass = sum(np.exp(density(np.asarray(float(k)), 0.4, 0.3)) for k in range(top + 1))
+        assert mass == pytest.approx(1.0, abs=1e-6), name
+
+
+@pytest.mark.parametrize("voices", [None, "auto"])
+@pytest.mark.parametrize("family", [ls.Gaussian(0.5), ls.Poisson(), ls.Binomial(3)], ids=repr)
+def test_one_step_growth_is_at_most_one(family, voices):
+    rng = np.random.default_rng(1)
+    sequence = ls.ConfidenceSequence(family, SPACE, 0.1, alarm=True, voices=voices)
+    x = rng.normal(size=(8, 3))
+    sequence.update(x, family.sample(x @ THETA, rng))
+    checks.check_growth(sequence, [0.3, 0.2, -0.5], [THETA, [0.0, 0.0, 0.0]])
+
+
+def test_the_price_is_a_tenth_of_a_nat():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(60, 3))
+    y = x @ THETA + rng.normal(size=60)
+    with_alarm, without = (ls.ConfidenceSequence(ls.Gaussian(1.0), SPACE, alarm=a) for a in (True, False))
+    for sequence in (with_alarm, without):
+        sequence.update(x, y)
+    for theta in (THETA, np.zeros(3), -THETA):
+        assert with_alarm.set.log_ratio(theta) >= without.set.log_ratio(theta) + np.log(0.9) - 1e-9
+    with pytest.raises(ls.InvalidArgumentError, match="alarm"):
+        without.set.diagnose()
+
+
+def test_saved_and_durable_sequences_continue_bit_for_bit(tmp_path):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(40, 3))
+    y = x @ THETA + rng.normal(size=40)
+    made = dict(family=ls.Gaussian(1.0), space=SPACE, alarm=True)
+    whole = ls.ConfidenceSequence(**made)
+    whole.update(x, y)
+    half = ls.ConfidenceSequence(**made)
+    half.update(x[:25], y[:25])
+    half.save(tmp_path / "half")
+    with ls.ConfidenceSequence.open(tmp_path / "journal", **made) as durable:
+        durable.update(x[:25], y[:25])
+    durable = ls.ConfidenceSequence.open(tmp_path / "journal", **made)
+    for sequence in (ls.load(tmp_path / "half"), durable, copy.deepcopy(half)):
+        assert sequence.alarm
+        sequence.update(x[25:], y[25:])
+        assert sequence._running.alarm.excess == whole._running.alarm.excess
+        np.testing.assert_array_equal(sequence.set.upper(np.eye(3)), whole.set.upper(np.eye(3)))
+    durable.close()
+    with pytest.raises(ls.LikesetError):
+        ls.ConfidenceSequence.open(tmp_path / "journal", ls.Gaussian(1.0), SPACE)
+
+
+def test_a_failed_update_leaves_the_alarm_as_it_was():
+    sequence, _ = told(ls.Gaussian(1.0), lambda z, rng: rng.normal(z, 1.0), n=50)
+    before = sequence._running.alarm.excess, sequence._running.alarm.logs.copy()
+    original = type(sequence)._take
+
+    def stumble(self, step, y, log_q):
+        original(self, step, y, log_q)
+        if len(self._running.ledger) == 53:
+            raise ZeroDivisionError
+
+    type(sequence)._take = stumble
+    try:
+        with pytest.raises(ZeroDivisionError):
+            sequence.update(np.ones((5, 3)), np.ones(5))
+    finally:
+        type(sequence)._take = original
+    assert sequence._running.alarm.excess == before[0]
+    np.testing.assert_array_equal(sequence._running.alarm.logs, before[1])
+
+
+def test_bad_input():
+    with pytest.raises(ls.InvalidArgumentError, match="alarm"):
+        ls.ConfidenceSequence(ls.Gaussian(), SPACE, alarm=1)
+    with pytest.raises(ls.InvalidArgumentError, match="alarm"):
+        ls.ConfidenceSequence(ls.Gaussian(ls.Unknown()), SPACE, alarm=True)
+    with pytest.raises(ls.InvalidArgumentError, match="alarm"):
+        ls.ConfidenceSequence(ls.Logistic(1.0), SPACE, alarm=True)
