@@ -278,3 +278,17 @@ def test_no_function_without_interface_is_called_from_python() -> None:
         }
         wrong += calls_from_python(path, imported | {name for home, name in hidden if home == path.stem})
     assert not wrong
+
+
+@pytest.mark.slow
+def test_an_unknown_numba_compiles_the_plain_way(tmp_path):
+    """The shortcuts through the compiler are for versions that they were made for."""
+    program = (
+        "import numba; numba.version_info = numba.version_info._replace(short=(99, 0)); import likeset as ls; "
+        "from likeset import compiling; assert not compiling._KERNEL; "
+        "s = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(2, 1.0), voices=None); s.update([1.0, 0.0], 0.3); "
+        "print(s.set.upper([[1.0, 0.0]]))"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "LIKESET_QUIET": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0 and done.stdout.startswith("["), done.stderr

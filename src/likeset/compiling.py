@@ -23,12 +23,20 @@ from typing import Any, TypeVar
 import numba
 from numba.core import event
 
-from likeset.numba_pipeline import KernelCompiler, PartCompiler
 from likeset.progress import EVERY, QUIET, duration, rewritten, somebody_watches
 
 MINUTE = 60.0  # seconds that all kernels together take at most
 PATIENCE = 1.0  # seconds of compiling before it is announced
 _AGAIN = "no folder for them can be written, so every process compiles again; NUMBA_CACHE_DIR may name one that can"
+
+# The shortcuts reach into numba, so they are taken with versions that they were made for; others compile longer.
+_KNOWN = (0, 59), (0, 68)
+_KERNEL: dict[str, Any] = {}
+_PART: dict[str, Any] = {"cache": True}
+if _KNOWN[0] <= numba.version_info.short <= _KNOWN[1]:
+    from likeset.numba_pipeline import KernelCompiler, PartCompiler
+
+    _KERNEL, _PART = {"pipeline_class": KernelCompiler}, {"pipeline_class": PartCompiler}
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _folders: set[str] = set()
@@ -72,7 +80,7 @@ def kernel(**options: Any) -> Callable[[Function], Function]:
     functions called from one place only, loops instead of array expressions (numba compiles a function for each
     operation, those that only word its error messages included), and no ``np.dot`` where Python can do it.
     """
-    return njit(cache=True, error_model="numpy", no_cfunc_wrapper=True, pipeline_class=KernelCompiler, **options)
+    return njit(cache=True, error_model="numpy", no_cfunc_wrapper=True, **_KERNEL, **options)
 
 
 def inner(**options: Any) -> Callable[[Function], Function]:
@@ -84,7 +92,7 @@ def inner(**options: Any) -> Callable[[Function], Function]:
         error_model="numpy",
         no_cfunc_wrapper=True,
         no_cpython_wrapper=True,
-        pipeline_class=PartCompiler,
+        **_PART,
         **options,
     )
 
