@@ -58,7 +58,6 @@ MADE_BY_THE_ENGINE = {
     comparison.Ellipsoid,
     predictors.MixtureForecast,
     predictors.Blend,
-    ls.AnyOfSet,
 }
 # Checks, pictures and studies: valid calls take a second or more, so they are drawn less often, never in default sizes.
 SELDOM = {"checks", "plots", "Looseness", "theory.study", "comparison.compare"}

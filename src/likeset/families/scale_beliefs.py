@@ -120,13 +120,14 @@ class ScaleSums:
         self.losses, self.rest, self.log_growth, self.n = losses, rest, growth, int(count)
 
 
-class ScalePosterior(ExactPosterior):
-    """Gaussian noise: beliefs about theta in units of sigma, and the sums that tell about sigma."""
+class _WithScale:
+    """What beliefs of theta in units of a scale share, whatever the noise: the sums that tell about the scale.
 
-    def __init__(self, priors: Array, sigmas: Array) -> None:
-        super().__init__(1.0, priors)
-        self.scale = ScaleSums(len(self.beliefs.priors), sigmas, 2)
-        self._latest: tuple[Embedded, Array, Array] | None = None  # what was said of z where y is about to come
+    Stands before a posterior, whose methods it completes.
+    """
+
+    scale: ScaleSums
+    _latest: tuple[Embedded, Array, Array] | None = None  # what was said of z where y is about to come
 
     @property
     def components(self) -> int:
@@ -134,10 +135,40 @@ class ScalePosterior(ExactPosterior):
         return self.scale.components
 
     def predict(self, phi: Embedded) -> tuple[Array, Array]:
-        """Mean of z, and its standard deviation in units of sigma, for every component."""
-        mean, sd = super().predict(phi)
+        """Mean of z, and its standard deviation in units of the scale, for every component."""
+        mean, sd = super().predict(phi)  # type: ignore[misc]
         self._latest = (phi, mean, sd)
         return self.scale.spread_out(mean), self.scale.spread_out(sd)
+
+    def gain(self) -> MarginalGain:
+        """What numerators made for the test of every scale have earned."""
+        return self.scale.gain()
+
+    def remember(self, undo: Undo, phi: Embedded) -> None:
+        """Keep beliefs and sums."""
+        super().remember(undo, phi)  # type: ignore[misc]
+        undo.keep(self.scale)
+
+    def believed(self, shares: Array) -> tuple[Beliefs, Array, Array]:
+        """Of theta alone: :func:`of_theta_alone`."""
+        return of_theta_alone(self.settled(), self.scale, shares)  # type: ignore[attr-defined]
+
+    def state(self) -> dict[str, Array]:
+        """Beliefs and sums."""
+        return super().state() | self.scale.state()  # type: ignore[misc]
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``."""
+        super().restore(state)  # type: ignore[misc]
+        self.scale.restore(state)
+
+
+class ScalePosterior(_WithScale, ExactPosterior):
+    """Gaussian noise: beliefs about theta in units of sigma, and the sums that tell about sigma."""
+
+    def __init__(self, priors: Array, sigmas: Array) -> None:
+        super().__init__(1.0, priors)
+        self.scale = ScaleSums(len(self.beliefs.priors), sigmas, 2)
 
     def predictive(self, mean: Array, sd: Array, phi: Embedded) -> StudentPredictive:
         """The forecasts of all components, from what ``predict`` returned."""
@@ -153,47 +184,13 @@ class ScalePosterior(ExactPosterior):
         self.scale.add(0.5 * (noisy - mean) ** 2 / (1.0 + spread), 0.5 * np.log1p(spread))
         super().observe(phi, y)
 
-    def gain(self) -> MarginalGain:
-        """What numerators made for the test of every sigma have earned."""
-        return self.scale.gain()
 
-    def remember(self, undo: Undo, phi: Embedded) -> None:
-        """Keep beliefs and sums."""
-        super().remember(undo, phi)
-        undo.keep(self.scale)
-
-    def believed(self, shares: Array) -> tuple[Beliefs, Array, Array]:
-        """Of theta alone: :func:`of_theta_alone`."""
-        return of_theta_alone(self.settled(), self.scale, shares)
-
-    def state(self) -> dict[str, Array]:
-        """Beliefs and sums."""
-        return super().state() | self.scale.state()
-
-    def restore(self, state: dict[str, Array]) -> None:
-        """The inverse of ``state``."""
-        super().restore(state)
-        self.scale.restore(state)
-
-
-class LaplaceScalePosterior(FittedPosterior):
+class LaplaceScalePosterior(_WithScale, FittedPosterior):
     """Laplace noise: variational beliefs about theta in units of a running scale, and the sums that tell about it."""
 
     def __init__(self, sums: PointSums, priors: Array, scales: Array) -> None:
         super().__init__(sums, priors)
         self.scale = ScaleSums(len(self.beliefs.priors), scales, 1)
-        self._latest: tuple[Embedded, Array, Array] | None = None
-
-    @property
-    def components(self) -> int:
-        """Number of densities that are blended."""
-        return self.scale.components
-
-    def predict(self, phi: Embedded) -> tuple[Array, Array]:
-        """Mean of z, and its standard deviation in units of the scale, for every component."""
-        mean, sd = super().predict(phi)
-        self._latest = (phi, mean, sd)
-        return self.scale.spread_out(mean), self.scale.spread_out(sd)
 
     def predictive(self, mean: Array, sd: Array, phi: Embedded) -> ParetoPredictive:
         """The forecasts of all components, from what ``predict`` returned."""
@@ -222,28 +219,6 @@ class LaplaceScalePosterior(FittedPosterior):
         means /= unit
         fit_variational(X, terms.starts, terms.points / unit, terms.weights, self.beliefs.priors, means, factors)
         means *= unit
-
-    def gain(self) -> MarginalGain:
-        """What numerators made for the test of every scale have earned."""
-        return self.scale.gain()
-
-    def remember(self, undo: Undo, phi: Embedded) -> None:
-        """Keep data, beliefs and sums."""
-        super().remember(undo, phi)
-        undo.keep(self.scale)
-
-    def believed(self, shares: Array) -> tuple[Beliefs, Array, Array]:
-        """Of theta alone: :func:`of_theta_alone`."""
-        return of_theta_alone(self.settled(), self.scale, shares)
-
-    def state(self) -> dict[str, Array]:
-        """Data, beliefs and sums."""
-        return super().state() | self.scale.state()
-
-    def restore(self, state: dict[str, Array]) -> None:
-        """The inverse of ``state``."""
-        super().restore(state)
-        self.scale.restore(state)
 
 
 def of_theta_alone(beliefs: Beliefs, scale: ScaleSums, shares: Array) -> tuple[Beliefs, Array, Array]:
