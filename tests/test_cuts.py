@@ -108,7 +108,7 @@ def test_other_norms(family):
     both = ball.given(np.eye(3), at_most=0.7, norm=1)
     assert (both.upper(Q) <= np.minimum(ball.upper(Q), s.given(np.eye(3), at_most=0.7, norm=1).upper(Q)) + 1e-9).all()
     inner = both._bounds.inner
-    assert both.contains(inner) and not both.contains(inner + [0.0, 0.0, 0.75])
+    assert both.contains(inner) and not both.contains(inner + np.array([0.0, 0.0, 0.75]))
 
 
 def _box(r):

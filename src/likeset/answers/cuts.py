@@ -117,12 +117,13 @@ class CutSet:
         """
         x = self.whole.space.covariates(X, "X")
         directions = signs("sign", sign, len(x))[:, None] * x
+        whole = self.whole._bounds(*self.whole._basis.coordinates(directions))
         bounds = copy(self._bounds)  # which learns from every question, in one thread at a time
         values, points, upper = np.empty(len(x)), np.empty(directions.shape), np.empty(len(x))
         for i, direction in enumerate(directions):
             values[i], points[i], upper[i] = bounds.maximum(direction)
         self.__dict__["_bounds"] = bounds
-        return Support(values, points, upper)
+        return Support(values, points, np.minimum(upper, whole))
 
     @property
     def is_empty(self) -> bool:
