@@ -603,6 +603,30 @@ def test_no_two_methods_of_a_picture_look_alike():
             assert all("(paper)" in m.label for m in methods.values() if m.name.endswith(PAPER))
 
 
+def test_legends_fit_into_their_pictures(tmp_path, monkeypatch):
+    from likeset.paper.experiments import drawing, fig2, fig3
+
+    seen = []
+
+    def looked_at(figure, stem):
+        figure.canvas.draw()
+        for legend in figure.legends:
+            box = legend.get_window_extent()
+            seen.append(stem.name)
+            assert box.x0 >= 0 and box.x1 <= figure.bbox.width and box.y0 >= 0, stem.name
+        return stem
+
+    for module in (drawing, fig3):
+        monkeypatch.setattr(module, "save", looked_at)
+    names = {name for p in fig2.PANELS for name in (*fig2._methods(p), *fig2._certifying(p))}
+    games = [certificate_table(dict.fromkeys(names, 2), p, repeats=1) for p in fig2.PANELS]
+    fig2.draw(stacked(*games), tmp_path)
+    (panel, *_), rows = fig3.PANELS, np.full(3, 0.5)
+    table = calibration_table(dict.fromkeys(fig3._methods(panel), rows))
+    fig3.draw(Table({**table.columns, "problem": np.full(len(table), panel)}), tmp_path)
+    assert len(seen) == 5
+
+
 # -- certificates ----------------------------------------------------------------------------------------------------
 
 
