@@ -450,6 +450,19 @@ def check_lost_tails(tmp_path, cuts, seed):
     sequence.close()
 
 
+def test_rows_acknowledged_before_the_disk_has_them_would_be_missed(tmp_path):
+    """What the checks around this one look for: a journal that returned from ``update`` too early, then lost power."""
+    X, Y = rows("count", 3, seed=5)
+    with opened(tmp_path / "a") as sequence:
+        sequence.update(X[:2], Y[:2])
+        (tmp_path / "b").write_bytes((tmp_path / "a").read_bytes())
+        (tmp_path / "b-wal").write_bytes(Path(f"{tmp_path / 'a'}-wal").read_bytes())
+        sequence.update(X[2], Y[2])
+        acknowledged = sequence.n_observations
+    with opened(tmp_path / "b") as found:  # the disk of that moment
+        assert found.n_observations == acknowledged - 1
+
+
 def test_unsynchronised_writes_may_be_lost(tmp_path):
     check_lost_tails(tmp_path, cuts=2, seed=0)
 
