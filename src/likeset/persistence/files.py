@@ -4,6 +4,7 @@ r"""Saving and loading a sequence: a zip file with a JSON header and plain array
     ledger/*.npy           every observation, its weight and its forecast's log-density: the truth
     forecaster/*.npy       the running predictor (warm starts, beliefs, shares)
     weigher/*.npy          the running weighting
+    alarm/*.npy            what laws outside the model have forecast, if there is an alarm
 
 What follows from the rows is not read but made again, see ``rebuild``. The states of forecaster and weigher
 are taken over if they fit; otherwise, or if the basis is no longer the one they were saved with, the pieces observe the
@@ -61,14 +62,14 @@ def save(sequence: ConfidenceSequence, path: str | PathLike[str]) -> None:
         arrays[CLASSES] = ledger.classes.rows
     if (ledger.given.rows != NOTHING).any():
         arrays[GIVEN] = ledger.given.rows
-    for role in PIECES:
+    for role in (*PIECES, "alarm"):
         piece = getattr(sequence._running, role)
         arrays |= {f"{role}/{name}": array for name, array in _state_of(piece).items()}
     arrays = {name: np.ascontiguousarray(array, dtype=np.float64) for name, array in arrays.items()}
     header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "alpha": sequence.alpha}
     header |= {role: describe(getattr(sequence, role)) for role in ROLES}
     header["windows"] = None if sequence.voices is None else describe(sequence.voices)
-    if sequence.alarm:  # older files have none
+    if sequence.alarm:  # files of earlier releases have none
         header["alarm"] = 1
     header |= {"n_observations": len(ledger), "arrays": list(arrays)}
     if count_of(header["predictor"]) > MAX_PIECES:
@@ -112,6 +113,7 @@ def load(
             rows = _rows(archive, pieces["family"], pieces["space"])
             saved = archive.read(COORDINATES)
             states = {role: _state_in(archive, role) for role in PIECES}
+            heard = _state_in(archive, "alarm")
         with _blaming_the_file(archive, arguments_too=not is_own):
             alarm = {0: False, 1: True}[header.get("alarm", 0)]
             sequence = ConfidenceSequence(alpha=header["alpha"], windows=windows, alarm=alarm, **pieces)
@@ -128,6 +130,9 @@ def load(
             for role, piece in todo.items()
             if role not in shown and not (agree and _restored(piece, states[role], data, _is_built_in(role, sequence)))
         }
+        if running.alarm is not None and not (agree and _restored(running.alarm, heard, data, built_in=True)):
+            role = "forecaster" if running.source is running.forecaster else "gauge"
+            again[role] = _fresh(role, sequence)
         if again:
             for role, piece in again.items():
                 setattr(running, role, piece)
