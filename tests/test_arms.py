@@ -11,8 +11,8 @@ from scipy.stats import binom
 import likeset as ls
 from likeset import checks
 from likeset._solver.pairs import largest_difference
+from likeset.answers.mean_contrasts import scale_of
 from likeset.evidence.pairs import effects
-from likeset.mean_contrasts import scale_of
 
 ARMS = np.eye(3)
 FAMILIES = [ls.Bernoulli(), ls.Binomial(4), ls.Poisson(), ls.Weibull(1.5), ls.Exponential()]

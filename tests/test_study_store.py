@@ -14,7 +14,7 @@ import pytest
 
 import likeset as ls
 import study_worker
-from likeset.study import database, engine
+from likeset.study import connections, database, engine
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks and signals")
 FACTORS = {"arm": ["a", "b"]}
@@ -403,7 +403,7 @@ def test_other_files_are_refused(tmp_path):
 
 def test_a_store_of_a_newer_release_is_refused(tmp_path):
     opened(tmp_path / "a").store.close()
-    altered(tmp_path / "a", f"PRAGMA user_version = {database.VERSION + 1}")
+    altered(tmp_path / "a", f"PRAGMA user_version = {connections.VERSION + 1}")
     with pytest.raises(ls.FileFormatError, match="install the release that wrote it"):
         opened(tmp_path / "a")
 

@@ -23,13 +23,13 @@ import numpy as np
 from likeset._solver.evaluate import log_sum_exp
 from likeset._typing import Array
 from likeset.all_or_nothing import Atomic
+from likeset.answers.hypotheses import EValue
+from likeset.answers.pairs import Bounds
 from likeset.arguments import choice, error_level
 from likeset.embedded import Given
 from likeset.errors import EmptySetError, InvalidArgumentError
 from likeset.evidence.intake import checked_rows
 from likeset.families.base import Family
-from likeset.hypotheses import EValue
-from likeset.pairs import Bounds
 from likeset.predictors.base import updated_shares
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet

@@ -12,6 +12,7 @@ from likeset._solver.nuisance import Gain
 from likeset._solver.problem import VoiceTable
 from likeset._typing import Array
 from likeset.all_or_nothing import AllOrNothing
+from likeset.answers.questions import Questions
 from likeset.arguments import choice, error_level, flag
 from likeset.embedded import Embedded, Given
 from likeset.errors import InvalidArgumentError, PieceError
@@ -29,7 +30,6 @@ from likeset.predictors.aggregate import started
 from likeset.predictors.base import Gauge, is_piece
 from likeset.predictors.mixture import MixtureForecaster
 from likeset.progress import counted
-from likeset.questions import Questions
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Basis, Space
 from likeset.undo import Undo

@@ -18,9 +18,9 @@ import numpy as np
 
 from likeset._solver.pairs import largest_difference
 from likeset._typing import EPS, Array, Mask
+from likeset.answers.pairs import Bounds
 from likeset.errors import EmptySetError, InvalidArgumentError
 from likeset.families.base import Family
-from likeset.pairs import Bounds
 
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet

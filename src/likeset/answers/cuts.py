@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likeset._typing import Array
-from likeset.errors import EmptySetError
+from likeset.answers.combinations import pair_support
+from likeset.arguments import real_array
+from likeset.errors import EmptySetError, InvalidArgumentError, ShapeError
 
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet
@@ -27,6 +29,28 @@ if TYPE_CHECKING:
 _DOUBLINGS = 60
 _HALVINGS = 40
 _ROUNDS = 6  # through all half-spaces, where there are several
+
+
+def cut(whole: LikelihoodSet, G: Any, at_least: Any, at_most: Any) -> CutSet:
+    """What ``LikelihoodSet.given`` answers."""
+    whole._plain_dimension("half-spaces")
+    if at_least is None and at_most is None:
+        raise InvalidArgumentError("at_least", None, "is missing", "give at_least=, at_most= or both")
+    rows = whole.space.covariates(G, "G")
+    signed, limits = [], []
+    for name, value, sign in (("at_least", at_least, 1.0), ("at_most", at_most, -1.0)):
+        if value is not None:
+            numbers = real_array(name, value)
+            if numbers.shape not in ((), (1,), (len(rows),)):
+                raise ShapeError(
+                    name,
+                    value,
+                    f"has shape {numbers.shape}",
+                    f"pass one number, or one for each of {len(rows)} rows",
+                )
+            signed.append(sign * rows)
+            limits.append(np.broadcast_to(sign * numbers, (len(rows),)))
+    return CutSet(whole, np.concatenate(signed), np.concatenate(limits))
 
 
 class CutSet:
@@ -111,5 +135,5 @@ class CutSet:
     def _at(self, rest: Array, paid: Array, j: int, trial: Array) -> tuple[Array, Array]:
         """The bound for one multiplier of half-space j in every row, and its slope."""
         row = np.broadcast_to(self._G[j], rest.shape).copy()
-        heights, points = self.whole._pair_support(rest, row, np.ones(len(rest)), trial)
+        heights, points = pair_support(self.whole, rest, row, np.ones(len(rest)), trial)
         return heights - paid - trial * self._least[j], points[:, 1] - self._least[j]
