@@ -94,7 +94,7 @@ def test_wrong_models_are_refuted_and_named_where_their_own_forecaster_is_blind(
     seq.update(x, y)
     assert seq.set.refuted == ("Gaussian(sigma=0.5) on Linear(dim=2, bound=2)",)
     assert seq.set.left == ("Gaussian(sigma=1) on Linear(dim=2, bound=2)",)
-    alone = ls.ConfidenceSequence(ls.Gaussian(0.5), PLANE)
+    alone = ls.ConfidenceSequence(ls.Gaussian(0.5), PLANE, alarm=False)
     alone.update(x, y)
     assert not alone.set.is_empty
     assert np.array_equal(seq.set.upper(np.eye(2)), seq.set.sets[1].upper(np.eye(2)))

@@ -47,6 +47,7 @@ class AnyOf(Atomic):
     models   pairs (family, space), or sequences that have seen nothing yet, for the same covariates and the same y
     alpha    error level of the union; sequences must have the same
     voices   of the models given as pairs
+    alarm    of the models given as pairs, see :class:`~likeset.ConfidenceSequence`
 
     It stands in for a :class:`~likeset.ConfidenceSequence`: ``update``, ``expect``, ``set``. Sequences are copied. A
     model of unknown sigma keeps the numerator of its own, which is made for the test of every sigma.
@@ -62,11 +63,14 @@ class AnyOf(Atomic):
     True
     """
 
-    def __init__(self, *models: Any, alpha: float = 0.05, voices: Voices | Literal["auto"] | None = "auto") -> None:
+    def __init__(
+        self, *models: Any, alpha: float = 0.05, voices: Voices | Literal["auto"] | None = "auto",
+        alarm: bool | Literal["auto"] = "auto",
+    ) -> None:  # fmt: skip
         self._alpha = error_level("alpha", alpha)
         if not models:
             raise InvalidArgumentError("models", models, "is empty", "pass pairs (family, space)")
-        self._sequences = tuple(_member(i, model, self._alpha, voices) for i, model in enumerate(models))
+        self._sequences = tuple(_member(i, model, self._alpha, voices, alarm) for i, model in enumerate(models))
         first = self._sequences[0]
         for i, member in enumerate(self._sequences):
             if member.space.covariate_shape != first.space.covariate_shape:
@@ -260,7 +264,7 @@ def _name(member: ConfidenceSequence) -> str:
     return f"{member.family!r} on {member.space!r}"
 
 
-def _member(i: int, model: Any, alpha: float, voices: Any) -> ConfidenceSequence:
+def _member(i: int, model: Any, alpha: float, voices: Any, alarm: Any) -> ConfidenceSequence:
     if isinstance(model, ConfidenceSequence):
         with model._lock:
             problem = None
@@ -275,4 +279,4 @@ def _member(i: int, model: Any, alpha: float, voices: Any) -> ConfidenceSequence
         return copy.deepcopy(model)
     if not isinstance(model, tuple) or len(model) != 2:
         raise InvalidArgumentError(f"models[{i}]", model, "is no model", "pass (family, space), or a new sequence")
-    return ConfidenceSequence(*model, alpha, voices=voices)
+    return ConfidenceSequence(*model, alpha, voices=voices, alarm=alarm)

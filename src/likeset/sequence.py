@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log
+from math import inf, log
 from os import PathLike
 from typing import Any, Literal, NamedTuple, Self
 
@@ -127,6 +127,7 @@ class ConfidenceSequence(AllOrNothing):
         self.voices = _chosen_voices(name, voices, family, space)
         self._voices_are_automatic = isinstance(voices, str)
         self.alarm = _alarm_wanted(alarm, family, self.predictor)
+        self._rows_heard = inf  # by the alarm
         basis = space.start()
         self._running = Running(
             ledger=Ledger(family, space.covariate_shape),
@@ -336,7 +337,7 @@ class ConfidenceSequence(AllOrNothing):
 
     def _fresh_alarm(self) -> Alarm | None:
         """Forecasts from outside the model that have seen nothing, if they are wanted."""
-        return Alarm(self.family) if self.alarm else None
+        return Alarm(self.family, self._rows_heard) if self.alarm else None
 
     def _gauge(self) -> Gauge | None:
         """Who says how well z is known, if voices or the alarm ask: the forecaster, or a mixture beside it."""

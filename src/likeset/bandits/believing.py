@@ -88,7 +88,7 @@ def _beside(seq: Any, predictor: Any) -> ConfidenceSequence:
     """A sequence of the same model that exists for its beliefs; nobody asks for its sets."""
     family = getattr(seq, "family", None)
     try:
-        made = ConfidenceSequence(family, seq.space, seq.alpha, predictor, voices=None)  # type: ignore[arg-type]
+        made = ConfidenceSequence(family, seq.space, seq.alpha, predictor, voices=None, alarm=False)  # type: ignore[arg-type]
     except InvalidArgumentError as error:
         raise InvalidArgumentError(
             "belief", predictor, f"cannot be had for {seq!r} ({error})", "pass a fresh ConfidenceSequence as belief"

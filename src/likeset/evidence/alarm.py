@@ -34,6 +34,7 @@ from likeset.state_checks import expect_log_shares, expect_shape
 from likeset.undo import Undo
 
 SHARE = 0.1
+CLEARLY = 3.0  # nats: below, what one of many laws is ahead by is chance
 CORRECTED = (
     "the same noise around a shifted mean (is an intercept missing?)",
     "the same noise around a bent mean (powers of the forecast)",
@@ -55,21 +56,25 @@ class Diagnosis:
     refuted: bool
     alpha: float
 
-    def __str__(self) -> str:
+    @property
+    def beaten(self) -> str:
+        """The law that forecast best, if it was better than the model by ``CLEARLY`` at least, in words."""
         best = int(np.argmax(self.nats)) if len(self.nats) else -1
-        if best < 0 or self.nats[best] <= 0.0:
-            beaten = "nothing outside the model forecast better than the model did"
-        else:
-            beaten = f"{self.names[best]} forecast better than the model, by {self.nats[best]:.1f} nats"
+        if best < 0 or not self.nats[best] >= CLEARLY:
+            return "nothing outside the model forecast clearly better than the model did"
+        return f"{self.names[best]} forecast better than the model, by {self.nats[best]:.1f} nats"
+
+    def __str__(self) -> str:
         if self.refuted:
-            return f"the model is refuted at level {self.alpha:g}: {beaten}"
-        return f"the model is not refuted: {beaten}"
+            return f"the model is refuted at level {self.alpha:g}: {self.beaten}"
+        return f"the model is not refuted: {self.beaten}"
 
 
 class Alarm:
     """Forecasts from outside the model, running; built for one family."""
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: Family, rows: float = inf) -> None:
+        """``rows``: how many it hears. For later ones q' is q."""
         found = alternatives(family)
         if found is None:
             raise InvalidArgumentError(
@@ -80,7 +85,7 @@ class Alarm:
         self.corrections = (Correction(1), Correction(3))
         self.logs = [0.0] * len(self.names)  # sum log q_j, less log q
         self.log_shares = [-log(len(self.names))] * len(self.names)
-        self.excess, self.lost = 0.0, False
+        self.excess, self.lost, self.left = 0.0, False, rows
 
     def remember(self, undo: Undo) -> None:
         """Before ``record``: keep what it will change."""
@@ -90,6 +95,9 @@ class Alarm:
 
     def record(self, phi: Embedded, y: Array, weight: float, log_q: float, believed: tuple[float, float]) -> None:
         """One observation, forecast by the model with log-density ``log_q``, where z was ``believed``: mean, sd."""
+        if self.left <= 0:
+            return
+        self.left -= 1
         found = self._log_densities(phi, y, *believed)
         if not weight > 0.0:
             return
@@ -114,7 +122,7 @@ class Alarm:
         """Everything that follows from the rows."""
         return {
             "logs": np.array(self.logs), "log_shares": np.array(self.log_shares), "excess": np.array([self.excess]),
-            "lost": np.array([float(self.lost)]), "shifted": self.corrections[0].state(),
+            "lost": np.array([float(self.lost)]), "left": np.array([self.left]), "shifted": self.corrections[0].state(),
             "bent": self.corrections[1].state(),
         }  # fmt: skip
 
@@ -122,12 +130,13 @@ class Alarm:
         """The inverse of ``state``; ValueError if it is not one of this family."""
         logs = expect_shape(state, "logs", (len(self.names),))
         shares = expect_log_shares(state, "log_shares", len(self.names))
-        excess, lost = (float(np.ravel(state[name])[0]) for name in ("excess", "lost"))
-        if not excess < inf or lost not in (0.0, 1.0) or np.isnan(logs).any():
+        excess, lost, left = (float(expect_shape(state, name, (1,))[0]) for name in ("excess", "lost", "left"))
+        if not excess < inf or lost not in (0.0, 1.0) or not left >= 0.0 or np.isnan(logs).any():
             raise ValueError("not the state of an alarm")
         for one, name in zip(self.corrections, ("shifted", "bent"), strict=True):
             one.restore(state[name])
-        self.logs, self.log_shares, self.excess, self.lost = logs.tolist(), shares.tolist(), excess, bool(lost)
+        self.logs, self.log_shares = logs.tolist(), shares.tolist()
+        self.excess, self.lost, self.left = excess, bool(lost), left
 
     def _log_densities(self, phi: Embedded, y: Array, mean: float, sd: float) -> list[float]:
         """log q_j(y) of every law; -inf where it cannot be computed, so that such a law counts for nothing."""

@@ -3,13 +3,16 @@ r"""Laws outside a family, for the alarm: other scales and shapes, heavier tails
 Each is a normalised density of y, given where the family itself expects it: z with mean m and deviation s under what
 is believed before y. How good they are decides how loud an alarm can get, never whether it is valid.
 
+Where z is not noise but a rate or odds, uncertainty about it is more dispersion: e^z counts as Gamma distributed with
+the relative variance v = e^(s^2) - 1 of a log-normal law, which keeps densities in closed form.
+
 They are asked at every observation, so they are plain arithmetic with numbers: no arrays, nothing to compile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import erfc, exp, hypot, inf, lgamma, log, log1p, pi, sqrt
+from math import erfc, exp, expm1, hypot, inf, lgamma, log, log1p, pi, sqrt
 from typing import Any
 
 from likeset._typing import Array
@@ -31,6 +34,7 @@ FREEDOM = 3.0  # degrees of Student's t
 _LOG_ROOT = 0.5 * log(2.0 * pi)
 _T_CONSTANT = lgamma(0.5 * (FREEDOM + 1.0)) - lgamma(0.5 * FREEDOM) - 0.5 * log(FREEDOM * pi)
 _FAR = 600.0  # |z| beyond which e^z is not computed
+_LEAST = 1e-8  # relative variance below which there is none
 _MANY = 1e9  # counts beyond which logarithms of factorials cancel to less than a millionth of a nat
 
 
@@ -140,15 +144,23 @@ class _Counts(Outside):
     )
 
     def log_densities(self, y: Array, m: float, s: float) -> list[float]:
-        k, mean = float(y), exp(min(max(m, -_FAR), _FAR))
+        k, v = float(y), _relative_variance(s)
+        mean = exp(min(max(m, -_FAR), _FAR)) * sqrt(1.0 + v)
+        if not mean > 0.0:
+            return [0.0 if k == 0.0 else -inf] * len(self.names)
         found = [
-            _negative_binomial(k, mean, mean / (factor - 1.0)) if factor > 1.0 else _rounded(k, mean, factor)
+            _negative_binomial(k, mean, (factor - 1.0) / mean + v)
+            if factor > 1.0
+            else _rounded(k, mean, factor * mean + v * mean * mean)
             for factor in VARIANCES
         ]
-        return found + [_negative_binomial(k, mean, 1.0 / (c * c)) for c in VARYING]
+        return found + [_negative_binomial(k, mean, c * c + v) for c in VARYING]
 
     def own(self, y: Array, z: float, s: float) -> float:
-        k, z = float(y), min(max(z, -_FAR), _FAR)
+        k, v = float(y), _relative_variance(s)
+        z = min(max(z, -_FAR), _FAR) + 0.5 * log1p(v)
+        if v > _LEAST:
+            return _negative_binomial(k, exp(z), v)
         return k * z - exp(z) - lgamma(k + 1.0) if k + exp(z) < _MANY else -inf
 
     def slope(self, y: Array, z: float) -> float:
@@ -158,10 +170,14 @@ class _Counts(Outside):
         return exp(min(max(z, -_FAR), _FAR))
 
 
-def _negative_binomial(y: float, mean: float, size: float) -> float:
-    """log P(y) of the negative binomial law with variance mean + mean^2 / size."""
-    if not mean > 0.0 or not size > 0.0:
-        return 0.0 if y == 0.0 else -inf
+def _relative_variance(s: float) -> float:
+    """Of e^z, where z has the deviation s; not without limit."""
+    return expm1(min(s * s, 2.0))
+
+
+def _negative_binomial(y: float, mean: float, dispersion: float) -> float:
+    """log P(y) of the negative binomial law with variance mean + dispersion mean^2."""
+    size = 1.0 / dispersion
     if y + size + mean > _MANY:
         return -inf
     return (
@@ -170,11 +186,9 @@ def _negative_binomial(y: float, mean: float, size: float) -> float:
     )  # fmt: skip
 
 
-def _rounded(y: float, mean: float, factor: float) -> float:
-    """log P(y) of normal noise around the mean with ``factor`` times its size as variance, rounded, at least zero."""
-    width = sqrt(2.0 * factor * mean)
-    if not width > 0.0:
-        return 0.0 if y == 0.0 else -inf
+def _rounded(y: float, mean: float, variance: float) -> float:
+    """log P(y) of normal noise around the mean, rounded, at least zero."""
+    width = sqrt(2.0 * variance)
     low, high = (y - 0.5 - mean) / width, (y + 0.5 - mean) / width
     below = 0.0 if y == 0.0 else erfc(-low)  # all that is below zero counts as zero
     mass = erfc(low) - erfc(high) if y > 0.0 and low > 0.0 else erfc(-high) - below
@@ -191,18 +205,15 @@ class _Proportions(Outside):
 
     def log_densities(self, y: Array, m: float, s: float) -> list[float]:
         k, n, p = float(y), self.trials, self._probability(m)
-        ways = self._ways(k)
-        found = []
-        for r in CORRELATIONS:
-            total = (1.0 - r) / r
-            a, b = total * p, total * (1.0 - p)
-            found.append(
-                ways + lgamma(k + a) + lgamma(n - k + b) - lgamma(n + total) + lgamma(total) - lgamma(a) - lgamma(b)
-            )
-        return found
+        ways, unsure = self._ways(k), min(p * (1.0 - p) * s * s, 0.5)
+        return [ways + self._beta(k, n, p, 1.0 - (1.0 - r) * (1.0 - unsure)) for r in CORRELATIONS]
 
     def own(self, y: Array, z: float, s: float) -> float:
-        k, z = float(y), min(max(z, -_FAR), _FAR)
+        k, p = float(y), self._probability(z)
+        unsure = min(p * (1.0 - p) * s * s, 0.5)
+        if unsure > _LEAST:
+            return self._ways(k) + self._beta(k, self.trials, p, unsure)
+        z = min(max(z, -_FAR), _FAR)
         return self._ways(k) + k * z - self.trials * (max(z, 0.0) + log1p(exp(-abs(z))))
 
     def slope(self, y: Array, z: float) -> float:
@@ -216,6 +227,15 @@ class _Proportions(Outside):
         if self.trials > _MANY:
             return -inf
         return lgamma(self.trials + 1.0) - lgamma(k + 1.0) - lgamma(self.trials - k + 1.0)
+
+    @staticmethod
+    def _beta(k: float, n: float, p: float, correlation: float) -> float:
+        """Of one order of successes and failures."""
+        total = (1.0 - correlation) / correlation
+        a, b = total * p, total * (1.0 - p)
+        if total > _MANY:
+            return -inf
+        return lgamma(k + a) + lgamma(n - k + b) - lgamma(n + total) + lgamma(total) - lgamma(a) - lgamma(b)
 
     @staticmethod
     def _probability(z: float) -> float:
@@ -235,25 +255,34 @@ class _Lifetimes(Outside):
 
     def log_densities(self, y: Array, m: float, s: float) -> list[float]:
         return [
-            self._density(y, self.shape * c, c * (m + moved)) for c, moved in zip(SHAPES, _MOVED, strict=True)
-        ]  # fmt: skip
+            self._density(y, self.shape * c, c * (m + moved), c * s) for c, moved in zip(SHAPES, _MOVED, strict=True)
+        ]
 
     def own(self, y: Array, z: float, s: float) -> float:
-        return self._density(y, self.shape, z)
+        return self._density(y, self.shape, z, s)
 
     def slope(self, y: Array, z: float) -> float:
-        return float(y[1]) - self._hazard(self._log_time(y), self.shape, z)
+        return float(y[1]) - self._lived(self._log_time(y), self.shape, z)
 
     def information(self, z: float) -> float:
         return 1.0
 
-    def _density(self, y: Array, shape: float, z: float) -> float:
-        """event [z + log p + p log t] - (t^p - entry^p) e^z, less log t where y is the time itself."""
-        at = self._log_time(y)
-        happened = z + log(shape) + shape * at - (0.0 if self.logs else at) if float(y[1]) else 0.0
-        return happened - self._hazard(at, shape, z)
+    def _density(self, y: Array, shape: float, z: float, s: float) -> float:
+        r"""With H = (t^p - entry^p) e^z: log of (p t^p e^z / t)^event e^-H, averaged over e^z with relative variance v,
 
-    def _hazard(self, at: float, shape: float, z: float) -> float:
+        event [z + log p + p log t - log t] - (1/v + event) log(1 + v H);       without log t where y is that.
+        """
+        at, event, v = self._log_time(y), float(y[1]), _relative_variance(s)
+        z += 0.5 * log1p(v)
+        happened = z + log(shape) + shape * at - (0.0 if self.logs else at) if event else 0.0
+        past = exp(min(shape * self.entry + z, _FAR)) if self.entry > -inf else 0.0
+        lived = exp(min(shape * at + z, _FAR))
+        if v <= _LEAST:
+            return happened - (lived - past)
+        # those who are alive at the entry have smaller rates than others
+        return happened - (1.0 / v + event) * log1p(v * lived) + log1p(v * past) / v
+
+    def _lived(self, at: float, shape: float, z: float) -> float:
         lived = exp(min(shape * at + z, _FAR))
         return lived - exp(min(shape * self.entry + z, _FAR)) if self.entry > -inf else lived
 
