@@ -185,3 +185,103 @@ def test_bad_input():
         ls.ConfidenceSequence(ls.Gaussian(ls.Unknown()), SPACE, alarm=True)
     with pytest.raises(ls.InvalidArgumentError, match="alarm"):
         ls.ConfidenceSequence(ls.Logistic(1.0), SPACE, alarm=True)
+
+
+def counts_of_visits(n=400, seed=0):
+    """Twice the variance of a Poisson law."""
+    rng = np.random.default_rng([52, seed])
+    return {"page": rng.choice(["A", "B"], size=n), "clicks": rng.negative_binomial(4, 0.5, size=n)}
+
+
+def visits(store=None, family=None):
+    factors = {"page": ["A", "B"]}
+    return ls.Study("visits", factors=factors, outcome={"clicks": family or ls.Poisson()}, control="A", store=store)
+
+
+def test_a_study_of_the_wrong_family_rings_and_says_why(tmp_path):
+    """Without a bound: only a law from outside can empty the set. Kept, read again, shown first everywhere."""
+    study = visits(tmp_path / "s.db")
+    study.tell(counts_of_visits())
+    said = str(study.diagnose())
+    assert "refuted at level 0.05" in said and "times the variance forecast better" in said
+    again = ls.Study.open("visits", tmp_path / "s.db")
+    answers = again.to_json()
+    assert answers["alarm"]["rings"] and answers["alarm"]["listens"]
+    assert max(answers["alarm"]["nats"].values()) == pytest.approx(study.diagnose().nats.max(), abs=1e-9)
+    assert again.summary().splitlines()[1].startswith("ALARM. ") and "times the variance" in again.summary()
+    page = again.report(tmp_path / "r.html") or (tmp_path / "r.html").read_text()
+    assert page.index("ALARM") < page.index("<table")
+    with pytest.raises(ls.EmptySetError, match="times the variance"):
+        again.set.upper(np.eye(2))
+
+
+def test_a_quiet_alarm_is_shown_first_and_hears_rows_that_are_scored_alone():
+    rng = np.random.default_rng(53)
+    study = visits()
+    study.tell({"page": rng.choice(["A", "B"], size=900), "clicks": rng.poisson(4.0, size=900)})
+    assert study.summary().splitlines()[1].startswith("The alarm is quiet")
+    assert not study.alarm()["rings"] and study._fresh().sequence._running.alarm.left == 0
+    heard = study._fresh().sequence._running.alarm.excess
+    study.tell({"page": ["A"] * 300, "clicks": [40] * 300})  # pooled: no matter for laws outside the model
+    assert study._fresh().sequence._running.alarm.excess == heard
+
+
+def test_zeros_and_ones_per_level_leave_nothing_to_hear():
+    study = ls.Study("ab", factors={"page": ["A", "B"]}, outcome={"hit": ls.Bernoulli()}, store=None)
+    study.tell({"page": ["A", "B"], "hit": [0, 1]})
+    assert not study.alarm()["listens"] and study.alarm()["text"] == ""
+    with pytest.raises(ls.InvalidArgumentError, match="alarm"):
+        study.diagnose()
+
+
+def test_what_was_kept_without_an_alarm_goes_on_without_it(tmp_path):
+    """Journals, files and studies of earlier releases."""
+    made = dict(family=ls.Gaussian(1.0), space=SPACE)
+    with ls.ConfidenceSequence.open(tmp_path / "journal", **made, alarm=False) as old:
+        old.update([1.0, 0.0, 0.0], 0.3)
+        old.save(tmp_path / "file")
+    with ls.ConfidenceSequence.open(tmp_path / "journal", **made) as now:
+        now.update([1.0, 0.0, 0.0], 0.3)
+        assert not now.alarm and not now.set.has_alarm and now.n_observations == 2
+    assert not ls.load(tmp_path / "file").alarm
+    with pytest.raises(ls.LikesetError):
+        ls.ConfidenceSequence.open(tmp_path / "journal", **made, alarm=True)
+    from likeset.study.engine import Engine
+
+    settings = Engine(visits().definition).settings()
+    assert settings.pop("alarm") is True
+    assert not Engine(visits().definition, settings).sequence.alarm
+
+
+def test_another_predictor_has_no_alarm_unless_it_is_asked_for():
+    assert not ls.ConfidenceSequence(ls.Gaussian(), SPACE, predictor=ls.FTRL(1.0)).alarm
+    rng = np.random.default_rng(54)
+    sequence = ls.ConfidenceSequence(ls.Gaussian(0.5), SPACE, predictor=ls.FTRL(1.0), alarm=True, voices=None)
+    x = rng.normal(size=(120, 3))
+    sequence.update(x, x @ THETA + rng.normal(size=120))
+    assert sequence.set.is_empty
+
+
+def test_among_windows_the_alarm_speaks_up_only_when_it_is_ahead():
+    rng = np.random.default_rng(55)
+    from sklearn.gaussian_process.kernels import RBF
+
+    grid = np.linspace(0, 1, 8)
+    for sigma, rings in ((0.3, False), (1.0, True)):
+        sequence = ls.ConfidenceSequence(ls.Gaussian(0.3), ls.RKHS(RBF(0.05), 2.0, domain=grid))
+        sequence.expect(purpose="optimism")
+        plain = ls.ConfidenceSequence(ls.Gaussian(0.3), sequence.space, voices=sequence.voices, alarm=False)
+        x = rng.choice(grid, size=(60, 1))
+        y = rng.normal(0.0, sigma, size=60)
+        for one in (sequence, plain):
+            one.update(x, y)
+        more = len(sequence.set._evidence.voices.log_shares) - len(plain.set._evidence.voices.log_shares)
+        assert (more, sequence.set.is_empty, plain.set.is_empty) == (int(rings), rings, False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [ls.Gaussian(1.0), ls.Poisson(), ls.Weibull(1.4)], ids=repr)
+def test_false_alarms_in_400_runs(family):
+    """At most alpha; a right model fails this with probability below 1e-6."""
+    alarms = sum(told(family, lambda z, rng: family.sample(z, rng), n=500, seed=seed)[1] for seed in range(400))
+    assert alarms <= binom.ppf(1 - 1e-6, 400, 0.05)
