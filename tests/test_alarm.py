@@ -112,7 +112,7 @@ def test_the_familys_own_law_is_the_familys(family):
         assert alternatives(family).own(y, 0.2, 0.0) == pytest.approx(float(np.ravel(family.log_density(y, 0.2))[0]))
 
 
-@pytest.mark.parametrize("voices", [None, "auto"])
+@pytest.mark.parametrize("voices", [None, "auto", ls.Windows(np.eye(3), 0.6)], ids=["joint", "auto", "windows"])
 @pytest.mark.parametrize("family", [ls.Gaussian(0.5), ls.Poisson(), ls.Binomial(3)], ids=repr)
 def test_one_step_growth_is_at_most_one(family, voices):
     rng = np.random.default_rng(1)
@@ -253,7 +253,9 @@ def test_what_was_kept_without_an_alarm_goes_on_without_it(tmp_path):
     assert not Engine(visits().definition, settings).sequence.alarm
 
 
-def test_another_predictor_has_no_alarm_unless_it_is_asked_for():
+def test_other_predictors_and_voices_have_no_alarm_unless_it_is_asked_for():
+    assert ls.ConfidenceSequence(ls.Gaussian(), SPACE).alarm
+    assert not ls.ConfidenceSequence(ls.Gaussian(), SPACE, voices=None).alarm
     assert not ls.ConfidenceSequence(ls.Gaussian(), SPACE, predictor=ls.FTRL(1.0)).alarm
     rng = np.random.default_rng(54)
     sequence = ls.ConfidenceSequence(ls.Gaussian(0.5), SPACE, predictor=ls.FTRL(1.0), alarm=True, voices=None)
@@ -262,21 +264,26 @@ def test_another_predictor_has_no_alarm_unless_it_is_asked_for():
     assert sequence.set.is_empty
 
 
-def test_among_windows_the_alarm_speaks_up_only_when_it_is_ahead():
-    rng = np.random.default_rng(55)
+def test_an_optimist_among_windows_has_no_alarm_unless_it_is_asked_for(tmp_path):
     from sklearn.gaussian_process.kernels import RBF
 
-    grid = np.linspace(0, 1, 8)
-    for sigma, rings in ((0.3, False), (1.0, True)):
-        sequence = ls.ConfidenceSequence(ls.Gaussian(0.3), ls.RKHS(RBF(0.05), 2.0, domain=grid))
-        sequence.expect(purpose="optimism")
-        plain = ls.ConfidenceSequence(ls.Gaussian(0.3), sequence.space, voices=sequence.voices, alarm=False)
-        x = rng.choice(grid, size=(60, 1))
-        y = rng.normal(0.0, sigma, size=60)
-        for one in (sequence, plain):
-            one.update(x, y)
-        more = len(sequence.set._evidence.voices.log_shares) - len(plain.set._evidence.voices.log_shares)
-        assert (more, sequence.set.is_empty, plain.set.is_empty) == (int(rings), rings, False)
+    rng = np.random.default_rng(55)
+    space = ls.RKHS(RBF(0.05), 2.0, domain=np.linspace(0, 1, 8))
+    quiet = ls.ConfidenceSequence(ls.Gaussian(0.3), space)
+    assert quiet.alarm
+    quiet.expect(purpose="optimism")
+    assert not quiet.alarm and not ls.ConfidenceSequence(ls.Gaussian(0.3), space, voices=quiet.voices).alarm
+    asked = ls.ConfidenceSequence(ls.Gaussian(0.3), space, voices=quiet.voices, alarm=True)
+    x = rng.choice(space.domain[:, 0], size=(60, 1))
+    for one in (quiet, asked):
+        one.update(x, rng.normal(0.0, 1.0, size=60))
+    assert not quiet.set.is_empty and asked.set.is_empty
+    for _ in range(2):  # a journal remembers that the choice of voices switched it off
+        with ls.ConfidenceSequence.open(tmp_path / "journal", ls.Gaussian(0.3), space) as durable:
+            if not durable.n_observations:
+                durable.expect(purpose="optimism")
+            durable.update(x[:5], rng.normal(size=5))
+            assert not durable.alarm and not durable.set.has_alarm
 
 
 @pytest.mark.slow

@@ -36,6 +36,7 @@ from likeset.undo import Undo
 from likeset.voices.automatic import PURPOSES, automatic_voices
 from likeset.voices.base import Membership, Voices
 from likeset.voices.contrasts import Contrasts
+from likeset.voices.windows import Windows
 from likeset.weights import Unweighted, Weigher, Weighting
 
 
@@ -72,7 +73,8 @@ class ConfidenceSequence(AllOrNothing):
     windows    another name for ``voices``
     alarm      a voice with a tenth of the error level and a numerator from outside the model, at a price of 0.105 nats:
                with it, noise of another scale, shape or tail makes the set empty; ``set.diagnose()`` says what beat it.
-               "auto": on where laws outside the family are known and the predictor is the default one
+               "auto": on where laws outside the family are known and predictor and voices are left to their defaults,
+               off once :meth:`expect` has chosen windows for an optimist
 
     A sequence made this way lives in memory; :meth:`open` makes one that lives on disk.
 
@@ -126,7 +128,8 @@ class ConfidenceSequence(AllOrNothing):
         name, voices = _one_of(voices, windows)
         self.voices = _chosen_voices(name, voices, family, space)
         self._voices_are_automatic = isinstance(voices, str)
-        self.alarm = _alarm_wanted(alarm, family, self.predictor)
+        self._alarm_is_automatic = isinstance(alarm, str) and alarm == "auto"
+        self.alarm = _alarm_wanted(alarm, family, self.predictor, self._voices_are_automatic)
         self._rows_heard = inf  # by the alarm
         basis = space.start()
         self._running = Running(
@@ -177,7 +180,7 @@ class ConfidenceSequence(AllOrNothing):
 
         voices = _one_of(voices, windows)[1]
         sequence = cls(family, space, alpha, predictor, weighting, voices, alarm=alarm)
-        sequence._durable = DurableRecord(sequence, path, voices, alarm_is_open=alarm == "auto")
+        sequence._durable = DurableRecord(sequence, path, voices)
         return sequence
 
     def __repr__(self) -> str:
@@ -331,6 +334,8 @@ class ConfidenceSequence(AllOrNothing):
         undo.keep(self)
         undo.keep(self._running)
         self.voices, self._set = voices, None
+        if self._alarm_is_automatic and isinstance(voices, Windows) and not voices.joint_share:
+            self.alarm, self._running.alarm = False, None  # one voice more to solve for, in every round of a game
         self._running.membership = None if voices is None else voices.start(self.space)
         self._running.directions = None if voices is None else voices.directions(self.family, self.space)
         self._running.gauge = self._gauge()
@@ -412,10 +417,14 @@ class ConfidenceSequence(AllOrNothing):
         return self._scoring.score(forecast, phi, y)
 
 
-def _alarm_wanted(alarm: Any, family: Family, predictor: Any) -> bool:
-    """Whether there is to be an alarm; "auto" where it costs little, because it reads what a mixture believes."""
+def _alarm_wanted(alarm: Any, family: Family, predictor: Any, automatic: bool) -> bool:
+    """Whether there is to be an alarm.
+
+    "auto" where it costs little, because it reads what a mixture believes, and where voices are ``automatic``: whoever
+    chooses the ratios that are averaged chooses this one as well.
+    """
     if isinstance(alarm, str) and alarm == "auto":
-        return type(predictor) is Mixture and alternatives(family) is not None
+        return automatic and type(predictor) is Mixture and alternatives(family) is not None
     if flag("alarm", alarm) and isinstance(family, NuisanceFamily):
         raise InvalidArgumentError("alarm", alarm, f"does not go with {family!r} yet", "leave the alarm out")
     return bool(alarm)

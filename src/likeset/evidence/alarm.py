@@ -11,7 +11,7 @@ model believes in (:mod:`likeset.families.alternatives`), and of the same noise 
 
 R' is an average of supermartingales at the truth: same guarantee, log(10/9) = 0.105 nats dearer at most. Since the
 excess is a number, the voice is the joint one with another share, and no kernel sees anything new. Where no voice hears
-everything (windows), it is left out while q' is behind q: without it R' is smaller and the set larger, never wrong.
+everything (windows), it is one voice more.
 """
 
 from __future__ import annotations
@@ -172,8 +172,6 @@ class Heard:
         (whole,) = np.nonzero(np.diff(voices.starts) == groups)
         if len(whole):  # a voice that hears everything is there: two with the same members are one
             shares[whole[0]] = np.logaddexp(shares[whole[0]], own)
-            return VoiceTable(voices.starts, voices.members, shares)
-        if own <= 0.0:
             return VoiceTable(voices.starts, voices.members, shares)
         starts = np.append(voices.starts, voices.starts[-1] + groups)
         return VoiceTable(starts, np.concatenate([voices.members, np.arange(groups)]), np.append(shares, own))

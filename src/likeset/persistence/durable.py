@@ -26,6 +26,7 @@ from likeset.persistence.descriptions import describe, piece_from
 from likeset.persistence.files import PIECES, _fresh, _has_state, _state_of
 from likeset.persistence.journal import Journal
 from likeset.persistence.rebuild import Rows
+from likeset.undo import Undo
 
 if TYPE_CHECKING:
     from likeset.all_or_nothing import AllOrNothing
@@ -40,21 +41,20 @@ _MADE_BY = f"likeset {__version__}, state 4"
 class DurableRecord:
     """The journal of one sequence."""
 
-    def __init__(
-        self, sequence: ConfidenceSequence, path: str | PathLike[str], windows: Any, alarm_is_open: bool = False
-    ) -> None:
+    def __init__(self, sequence: ConfidenceSequence, path: str | PathLike[str], windows: Any) -> None:
         definition: dict[str, Any] = {"alpha": sequence.alpha} | {
             role: describe(getattr(sequence, role)) for role in ("family", "space", "predictor", "weighting")
         }
         definition["windows"] = windows if windows is None or isinstance(windows, str) else describe(windows)
-        if sequence.alarm:  # older journals have none
-            definition["alarm"] = 1
+        if sequence.alarm:  # journals of earlier releases have none
+            definition["alarm"] = "auto" if sequence._alarm_is_automatic else 1
         definition = json.loads(json.dumps(definition))  # as it will be read
         target = file_path("path", path)
         if target.is_dir():
             raise InvalidArgumentError("path", str(path), "is a folder", "pass the path of a file")
-        self.journal = Journal(target, definition, left_open=("alarm",) if alarm_is_open else ())
-        sequence.alarm = bool(self.journal.definition.get("alarm"))  # journals of earlier releases have none
+        self.journal = Journal(target, definition, left_open=("alarm",) if sequence._alarm_is_automatic else ())
+        kept = self.journal.definition.get("alarm")
+        sequence.alarm, sequence._alarm_is_automatic = kept is not None, kept == "auto"
         self._kept = 0  # rows of the last state
         self._due = STATE_EVERY
         try:
@@ -94,7 +94,8 @@ class DurableRecord:
             journal.write(before, sequence._running.ledger, _described(sequence.voices))
         description = journal.windows()
         if description != _described(sequence.voices):
-            sequence.voices = None if description is None else piece_from("windows", description, None)
+            chosen = None if description is None else piece_from("windows", description, None)
+            sequence._take_voices(Undo(), chosen)
         shapes = (sequence.space.covariate_shape, sequence.family.observation_shape, (), (), (), (len(NOTHING),))
         try:
             rows = Rows(*journal.rows(shapes)).checked(sequence.family, sequence.space)
