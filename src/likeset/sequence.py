@@ -32,6 +32,7 @@ from likeset.predictors.mixture import MixtureForecaster
 from likeset.progress import counted
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Basis, Space
+from likeset.spaces.menu import Menu
 from likeset.undo import Undo
 from likeset.voices.automatic import PURPOSES, automatic_voices
 from likeset.voices.base import Membership, Voices
@@ -104,6 +105,10 @@ class ConfidenceSequence(AllOrNothing):
     ) -> None:
         if isinstance(family, type) or not isinstance(family, Family):
             raise InvalidArgumentError("family", family, "is not a family", "pass e.g. Poisson() or CustomFamily(...)")
+        if isinstance(space, Menu):
+            raise InvalidArgumentError(
+                "space", space, "stands for several spaces", "pass AnyOf((family, space)) instead of a sequence"
+            )
         if isinstance(space, type) or not isinstance(space, Space):
             raise InvalidArgumentError("space", space, "is not a space", "pass e.g. Linear(dim=3, bound=2.0)")
         self.family = family

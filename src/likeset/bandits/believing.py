@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from likeset._typing import Array
+from likeset.any_of import AnyOf
 from likeset.errors import InvalidArgumentError
 from likeset.families.answers import size_name
 from likeset.predictors import Belief, Believer, Predictor
@@ -57,6 +58,8 @@ def hopes(belief: Any, rows: Array, sign: float, deviations: float) -> Array:
 def _companion(seq: Any, belief: Any) -> Any:
     if belief is None:
         if isinstance(seq, ConfidenceSequence) and isinstance(seq.forecaster, Believer):
+            return None
+        if isinstance(seq, AnyOf) and seq.belief is not None:
             return None
         return _beside(seq, None)
     if isinstance(belief, ConfidenceSequence):
