@@ -14,8 +14,8 @@ norm: |f|_l <= (l'/l)^(d/2) |f|_l' for l' > l, since the spectral densities of M
     S_l'(w) / S_l(w) = (l'/l)^d [ (1 + l^2 w^2/5) / (1 + l'^2 w^2/5) ]^(5/2 + d/2)  <=  (l'/l)^d.
 
 So what lies between two length scales is in the ball of the shorter one if its norm is smaller by that factor, sqrt(2)
-for one coordinate and neighbours of ratio two. And bands are about as wide as those of the shortest length scale that is
-not refuted: whoever does not know how smooth a function is pays for the least smooth one that is allowed for.
+for one coordinate and neighbours of ratio two. And bands are about as wide as those of the shortest length scale not
+refuted: whoever does not know how smooth a function is pays for the least smooth one that is allowed for.
 """
 
 from __future__ import annotations
