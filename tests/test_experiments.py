@@ -19,7 +19,7 @@ from likeset.errors import FileFormatError, InvalidArgumentError
 from likeset.paper.experiments import claims, evidence, processes, report, running
 from likeset.paper.experiments.cells import Cell
 from likeset.paper.experiments.figures import Scale, figures
-from likeset.paper.experiments.methods import LIKELIHOOD_RATIO, PAPER
+from likeset.paper.experiments.methods import LIKELIHOOD_RATIO, PAPER, is_certifying
 from likeset.paper.experiments.shape_answers import conic_misfit
 from likeset.paper.experiments.store import Store, writable_folder
 from likeset.paper.experiments.tables import Table, gather
@@ -131,7 +131,8 @@ def test_weights_on_one_side_lose_the_truth():
 def test_the_plans_hold_what_the_paper_shows():
     full = {name: figure.plan(Scale()) for name, figure in figures().items()}
     assert {c.problem for c in full["fig2"]} == {"gaussian", "laplace", "survival", "poisson"}
-    assert all(c.settings["rounds"] >= 200 for c in full["fig2"] + full["fig4"])
+    games = [c for c in full["fig2"] + full["fig4"] if not is_certifying(c.method)]
+    assert all(c.settings["rounds"] >= 200 for c in games)
     assert len({c.problem for c in full["fig3"]}) == 8
     for name in ("fig2", "fig4"):
         cells = full[name]
@@ -592,11 +593,84 @@ def test_no_two_methods_of_a_picture_look_alike():
     from likeset.paper.experiments.methods import newer, of_the_paper
 
     for figure, problems in ((fig2, fig2.PANELS), (fig4, fig4.BOUNDS)):
-        for belongs in (of_the_paper, newer):
-            methods = {n: m for p in problems for n, m in figure._methods(p).items() if belongs(n)}
-            looks = [(m.colour, m.marker) for m in methods.values()]
-            assert len(set(looks)) == len({m.colour for m in methods.values()}) == len(methods)
+        played = {n: m for p in problems for n, m in (figure._methods(p) | figure._certifying(p)).items()}
+        for belongs in (of_the_paper, lambda n: newer(n) and not is_certifying(n), is_certifying):
+            methods = {n: m for n, m in played.items() if belongs(n)}
+            assert len(methods) > 5
+            for look in ("colour", "marker", "label"):
+                assert len({getattr(m, look) for m in methods.values()}) == len(methods)
             assert "#444444" not in {m.colour for m in methods.values()}  # every method has a look of its own
+            assert all("(paper)" in m.label for m in methods.values() if m.name.endswith(PAPER))
+
+
+# -- certificates ----------------------------------------------------------------------------------------------------
+
+
+def certificate_table(left: dict[str, float], problem: str = "gaussian", repeats: int = 5, lost: int = 0) -> Table:
+    """Synthetic games for a certificate: arms left at the end, the best one ruled out in so many runs."""
+    finished = []
+    for method, count in left.items():
+        for repeat in range(repeats):
+            rows = {
+                "provable": [True] * 2,
+                "t": [1, 2],
+                "regret": [0.1, 0.2],
+                "covered": [True, True],
+                "empty": [False, False],
+                "left": [64, count],
+                "best_left": [True, repeat >= lost],
+            }
+            finished.append((Cell("fig2", problem, method, repeat), rows))
+    return gather(finished)
+
+
+LEFT = {"elimination: default": 2, "elimination: lr-mixture": 4, "elimination: lr-bound": 8, "elimination: soonest": 1}
+
+
+def test_verdicts_on_certificates_follow_the_rows():
+    played = "Played for a certificate,"
+    others = f"{played} likeset's default leaves fewer arms than the sets of the paper and its rivals."
+    jointly = f"{played} likeset's default leaves fewer arms than the LR hyper-mixture."
+    rule = f"{played} the rule soonest leaves fewer arms than the widest interval."
+    stays = f"{played} the best arm is never ruled out."
+    said = verdicts(certificate_table(LEFT))
+    assert [said[c] for c in (others, jointly, rule)] == ["holds"] * 3 and said[stays] == "not refuted"
+    said = verdicts(certificate_table(LEFT | {"elimination: default": 16}))
+    assert [said[c] for c in (others, jointly)] == ["does not hold"] * 2
+    assert verdicts(certificate_table(LEFT | {"elimination: soonest": 2}))[rule] == "undecided"
+    assert verdicts(certificate_table(LEFT, repeats=20, lost=15))[stays] == "does not hold"
+    assert verdicts(certificate_table(LEFT), scale=Scale(quick=True))[others].startswith("undecided (quick run)")
+
+
+def test_games_for_a_certificate_are_kept_out_of_comparisons_of_regret():
+    """Their regret is no method's: whoever explores pays."""
+    plain, beside = bandit_table(BASE), certificate_table(LEFT, repeats=10)
+    cells = [(Cell("fig2", "gaussian", m, r), rows) for m, r, rows in (*_rows_by_run(plain), *_rows_by_run(beside))]
+    alone, both = verdicts(plain), verdicts(gather(cells))
+    assert {claim: both[claim] for claim in alone if "certificate" not in claim} == {
+        claim: verdict for claim, verdict in alone.items() if "certificate" not in claim
+    }
+
+
+def _rows_by_run(table: Table):
+    for (method, repeat), part in table.groups("method", "repeat"):
+        yield method, repeat, {n: part[n].tolist() for n in part.columns if n not in ("problem", "method", "repeat")}
+
+
+def test_a_certified_arm_is_played_to_the_end():
+    """Arms never come back, one is left when it is certified, and from then on that one is played."""
+    import likeset as ls
+    from likeset.paper.experiments.play import certificate_rows
+
+    world = ls.environments.linear(dim=3, family=ls.Gaussian(0.1), n_arms=6, seed=1)
+    for method in ("elimination: default", "elimination: soonest", "elimination: AY 2011, cut"):
+        rows = certificate_rows(Cell("fig2", "gaussian", method, 0, {"alpha": 0.1, "rounds": 250}), world)
+        assert {len(values) for values in rows.values()} == {250} and rows["t"] == list(range(1, 251))
+        left = np.array(rows["left"])
+        assert np.all(np.diff(left) <= 0) and left[0] <= 6 and left[-1] == 1 and all(rows["best_left"])
+        stop = int(np.flatnonzero(left == 1)[0])
+        assert stop < 249 and set(rows["arm"][stop + 1 :]) == {int(world.rewards.argmax())}
+        assert rows["regret"][stop] == rows["regret"][-1]
 
 
 # -- type II errors --------------------------------------------------------------------------------------------------

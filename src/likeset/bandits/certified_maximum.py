@@ -29,6 +29,7 @@ from likeset._typing import Array
 from likeset.bandits.rewards import Reward
 from likeset.bandits.running import score_uppers
 from likeset.spaces import RKHS, Linear
+from likeset.spaces.mixed_kernel import MixedKernel
 
 MOST_CONTINUOUS, MOST_COMBINATIONS = 3, 64
 _BATCH, _ROUNDING = 32, 1e-9
@@ -36,7 +37,9 @@ _FALLING = ("RBF", "Matern", "RationalQuadratic", "ConstantKernel")
 
 
 def falls_with_distance(kernel: Any) -> bool:
-    """Whether k(x, y) is known to fall as y leaves x in any coordinate: scikit-learn's stationary kernels."""
+    """Whether k(x, y) is known to fall as y leaves x in any number: scikit-learn's stationary kernels, and ours."""
+    if isinstance(kernel, MixedKernel):
+        return kernel.falls_with_distance
     if not type(kernel).__module__.startswith("sklearn."):
         return False
     name = type(kernel).__name__

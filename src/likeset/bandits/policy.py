@@ -89,7 +89,9 @@ class Policy(ABC):
         self._checked_for: Any = None
         self.running_intersection = flag("running_intersection", running_intersection)
         self._rng = None if rng is None else generator(rng)
-        self.arms: Arms | Box = Arms(seq.space, arms) if bounds is None else Box(seq.space, bounds)
+        self.arms: Arms | Box = (
+            Arms(seq.space, arms) if bounds is None else bounds if isinstance(bounds, Box) else Box(seq.space, bounds)
+        )
         reach = reach_of(seq.space, self.arms.fixed, self.box)
         self.reward = as_reward(reward, getattr(seq, "family", None), reach)
         self._running = RunningBounds(seq.space, seq.alpha, self.reward)

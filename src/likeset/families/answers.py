@@ -33,6 +33,7 @@ from likeset.families.base import Family
 from likeset.families.beliefs import ExactPosterior, GenericPosterior, Posterior
 from likeset.families.penalised import DirectFit, Fit, LookAhead
 from likeset.families.predictive import Predictive, QuadraturePredictive
+from likeset.families.quadratic_fit import Penalty, QuadraticFit
 from likeset.families.responses import Response
 from likeset.families.sums import PairSums, Sums
 
@@ -144,6 +145,12 @@ def penalised_fit(family: Family, penalty: float, bound: float) -> Fit:
     if isinstance(family, FitsItself):
         return family.penalised_fit(penalty, bound)
     return DirectFit(merged_sums(family), penalty, bound)
+
+
+def quadratic_fit(family: Family, penalty: Penalty, centre: Array | None, bound: float) -> QuadraticFit:
+    """A fit without data whose penalty is any quadratic; refused by families that have no fit at all."""
+    penalised_fit(family, 1.0, bound)
+    return QuadraticFit(merged_sums(family), penalty, centre, bound)
 
 
 def information(family: Family, z: Array) -> Array:

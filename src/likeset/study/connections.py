@@ -21,7 +21,7 @@ from likeset.errors import FileFormatError, InvalidArgumentError, StoreError
 from likeset.persistence.atomic_file import _synchronise_folder
 
 APPLICATION = 0x6C6B7364  # "lksd": SQLite's application_id
-VERSION = 1
+FIRST, VERSION = 1, 2  # a store is of version 2 once it holds a study that chooses, which older releases would misread
 PATIENCE = 60.0  # seconds that a writer waits for others
 _TABLES = (
     "CREATE TABLE studies (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, definition TEXT NOT NULL, "
@@ -190,16 +190,16 @@ class Connections:
                 for table in _TABLES:
                     execute(table)
                 execute(f"PRAGMA application_id = {APPLICATION}")
-                execute(f"PRAGMA user_version = {VERSION}")
+                execute(f"PRAGMA user_version = {FIRST}")
             execute("COMMIT")
             if self.path is not None:
                 _synchronise_folder(self.path.parent)
         if execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
             raise FileFormatError(f"{self.label} is a database, but not a store of studies; pass another path.")
         version = execute("PRAGMA user_version").fetchone()[0]
-        if version != VERSION:
+        if not FIRST <= version <= VERSION:
             raise FileFormatError(
-                f"{self.label} has store version {version}, and this likeset reads version {VERSION}; "
+                f"{self.label} has store version {version}, and this likeset reads versions {FIRST} to {VERSION}; "
                 "install the release that wrote it, or a newer one."
             )
         if self.path is not None and not self.read_only:

@@ -4,6 +4,7 @@ r"""The file of a store: studies in one SQLite database.
     batches    number, first, count, told, raw, scored, hash: rows as they were told, and x, y, w, log q, class
     keys       key, row, digest: which rows have been told, for studies with a key column
     states     rows, contents, crc: what follows from so many rows; a cache
+    asked      runs that were asked for (:mod:`~likeset.study.asked`); made when somebody asks
 
 One transaction per ``tell``, synchronised before it returns (write-ahead log, ``synchronous = FULL``). Each hash covers
 the one before it, the first the definition: a row that was altered, added or removed behind the library's back does
@@ -26,7 +27,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from likeset.errors import FileFormatError, StoreError, StudyMismatchError
-from likeset.study.connections import Connections
+from likeset.study.connections import VERSION, Connections
 from likeset.study.definition import differences, study_name
 
 _BATCH = "SELECT number, first, count, told, raw, scored, hash FROM batches WHERE study = ? AND "
@@ -106,6 +107,8 @@ class Database(Connections):
             "INSERT INTO studies (name, definition, engine, created, batches, rows, head) VALUES (?, ?, ?, ?, 0, 0, ?)",
             (definition["name"], text, json.dumps(engine), now(), hashlib.sha256(text.encode()).digest()),
         )
+        if "campaign" in definition:
+            connection.execute(f"PRAGMA user_version = {VERSION}")
         found = self._found(connection, definition["name"])
         assert found is not None
         return found

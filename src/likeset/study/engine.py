@@ -19,11 +19,12 @@ from likeset.persistence.durable import STATE_BYTES_PER_ROW, STATE_EVERY, _begin
 from likeset.persistence.rebuild import Rows
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet
-from likeset.spaces import Linear
 from likeset.study.answers import Counts
+from likeset.study.beside import WORKED, Beside
 from likeset.study.definition import Batch, Definition
 from likeset.study.pooling import can_pool, pooled
 from likeset.study.questions import questions
+from likeset.study.surface import space_of, surface_of
 
 ROWS_AT_ONCE = 5000  # that are scored between two signs of progress
 TOLD = "told"  # how many rows a scored one stands for
@@ -35,7 +36,8 @@ class Engine:
 
     def __init__(self, definition: Definition, settings: dict[str, Any] | None = None) -> None:
         self.definition = definition
-        space = Linear(len(definition.columns), definition.bound)
+        space = space_of(definition)
+        self.beside = Beside(definition, PARTS) if definition.campaign.given else None
         if settings is None:  # what "auto" means today is what it will mean for this study
             self.sequence = ConfidenceSequence(definition.family, space, definition.alpha)
             self._announce()
@@ -43,12 +45,16 @@ class Engine:
             described = settings["voices"]
             voices = None if described is None else piece_from("windows", described, None)
             self.sequence = ConfidenceSequence(definition.family, space, definition.alpha, voices=voices)
-        self._pools = can_pool(definition, self.sequence)
+        self._pools = self.beside is None and can_pool(definition, self.sequence)
+        self._centre = surface_of(definition).centre  # of z in a smooth model: an offset of every row
         self._told: list[Array] = []  # how many rows each scored one stands for
         self._count = 0  # their sum
 
     def _announce(self) -> None:
         """Say what will be asked, so that it gets voices of its own where there are any."""
+        if self.definition.smooth:
+            self.sequence.expect(None, purpose="inference")
+            return
         asked = questions(self.definition)
         arms = np.array([q.x for q in asked])
         tested = [q.direction for q in asked if not q.is_level or (q.against is not None and not q.is_control)]
@@ -83,11 +89,14 @@ class Engine:
         """Rows and mean outcomes by column of the design."""
         ledger = self.sequence.ledger
         distinct, numbers, y = ledger.distinct.rows, ledger.covariate.rows, ledger.y.rows
-        sizes, told = ledger.given.rows[:, 1], self.told()
+        told = self.told() if self.beside is None else np.ones(len(ledger))
+        sizes = ledger.given.rows[:, 1]
         return Counts(distinct, numbers, y, sizes, told, "trials" in self.definition.roles)
 
     def update(self, batch: Batch, on_rows: Callable[[int], None]) -> dict[str, Array]:
         """Score rows, and say now and then how many; what was recorded about them."""
+        if self.beside is not None:
+            return self._update_beside(batch, on_rows)
         before, done = self.sequence.n_observations, 0
         scored, told = pooled(self.definition, batch, len(self)) if self._pools else (batch, np.ones(len(batch)))
         for start in range(0, len(scored), ROWS_AT_ONCE):
@@ -98,8 +107,26 @@ class Engine:
         self._take(told)
         return self._parts(before) | {TOLD: told}
 
+    def _update_beside(self, batch: Batch, on_rows: Callable[[int], None]) -> dict[str, Array]:
+        """The same where rows may have failed, and constraints have outcomes of their own."""
+        assert self.beside is not None
+        before = self.sequence.n_observations
+        scored = batch if batch.worked is None else batch.taken(batch.worked)
+        if len(scored):
+            options = dict(scored.options)
+            if self._centre:
+                options["offset"] = options.get("offset", 0.0) + np.full(len(scored), self._centre)
+            self.sequence.update(scored.x, scored.y, **options)
+        told = np.ones(len(batch))
+        found = self.beside.update(batch, self._parts(before)) | {TOLD: told}
+        on_rows(len(batch))
+        self._take(told)
+        return found
+
     def scored(self, start: int) -> dict[str, Array]:
         """What was scored from number ``start`` on, as it was scored."""
+        if self.beside is not None:
+            return {name: array[start:] for name, array in self.beside.scored().items()} | {TOLD: self.told()[start:]}
         return self._parts(start) | {TOLD: self.told()[start:]}
 
     def _parts(self, start: int) -> dict[str, Array]:
@@ -114,6 +141,8 @@ class Engine:
         """Take rows as they were scored; nothing is forecast again."""
         with self.sequence._lock:
             _continue(self.sequence, self._rows(scored), 0)
+            if self.beside is not None:
+                self.beside.replay({name: array for name, array in scored.items() if name != TOLD})
             self._take(scored[TOLD])
             self.sequence._set = None
 
@@ -129,6 +158,9 @@ class Engine:
                 except Exception:  # damaged or of another release: the rows are enough
                     _begin(self.sequence)
             _continue(self.sequence, rows, kept)
+            if self.beside is not None:
+                self.beside.clear()
+                self.beside.replay({name: array for name, array in scored.items() if name != TOLD})
             self._told, self._count = [], 0
             self._take(scored[TOLD])
             self.sequence._set = None
@@ -145,6 +177,9 @@ class Engine:
 
     def _rows(self, scored: dict[str, Array]) -> Rows:
         try:
+            if self.beside is not None:
+                worked = scored[WORKED] == 1.0
+                scored = {part: scored[part][worked] for part in PARTS}
             return Rows(*(scored[part] for part in PARTS)).checked(self.definition.family, self.sequence.space)
         except (KeyError, ValueError) as error:
             raise FileFormatError(f"the store is damaged: {error}; restore it from a backup.") from error

@@ -36,9 +36,15 @@ def looks(definition: Definition, settings: dict[str, Any], scored: dict[str, Ar
 
 
 def columns_over_time(found: list[Any], names: tuple[str, ...], lines: list[int]) -> list[Array]:
-    """Entries of the tables as arrays of shape (looks, lines); NaN where there is none."""
+    """Entries of the tables as arrays of shape (looks, lines); NaN where there is none.
+
+    ``lines`` are those of the last table; settings of a smooth model have other places in earlier ones, or none.
+    """
+    last = next(t for _, t in reversed(found) if t is not None)
+    wanted = [(last[i]["factor"], last[i]["level"]) for i in lines]
+    tables = [{(line["factor"], line["level"]): line for line in t or ()} for _, t in found]
     arrays = []
     for name in names:
-        values = [[np.nan if t is None or t[i][name] is None else t[i][name] for i in lines] for _, t in found]
-        arrays.append(np.array(values, dtype=np.float64))
+        values = [[table[w][name] if w in table else None for w in wanted] for table in tables]
+        arrays.append(np.array([[np.nan if v is None else v for v in row] for row in values], dtype=np.float64))
     return arrays

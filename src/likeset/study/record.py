@@ -23,12 +23,14 @@ from likeset.errors import (
     StoreError,
     StudyMismatchError,
 )
+from likeset.study import asked
 from likeset.study.database import Head, StoredBatch, StoredStudy
 from likeset.study.definition import Batch, Definition, differences
 from likeset.study.engine import TOLD, Engine
 from likeset.study.factors import Levels
 from likeset.study.frames import Columns
 from likeset.study.looks import looks
+from likeset.study.matching import answered_runs, run_numbers
 from likeset.study.order import warn_if_sorted
 from likeset.study.packing import packed, unpacked
 from likeset.study.store import Store
@@ -104,12 +106,14 @@ class Record:
 
     # -- telling ------------------------------------------------------------------------------------------------------
 
-    def _tell(self, frame: Columns, on_rows: Callable[[int], None]) -> Told:
+    def _tell(self, frame: Columns, on_rows: Callable[[int], None], failed: bool = False) -> Told:
         """``tell``; says now and then how many rows have been scored."""
         if len(frame) == 0:
             return Told(0, 0, self.n)
-        batch = self.definition.batch(frame)
-        warn_if_sorted(self.definition.outcome, batch.x, batch.y)
+        batch = self.definition.batch(frame, failed)
+        seen = batch if batch.worked is None else batch.taken(batch.worked)
+        warn_if_sorted(self.definition.outcome, seen.x, seen.y)
+        numbers = run_numbers(self.definition, frame)
         with self._lock:
             if self.read_only:
                 raise StoreError(f"the study {self.name!r} was opened for reading only; open it again to tell.")
@@ -117,10 +121,14 @@ class Record:
             try:
                 with self._database.writing() as connection:
                     engine = self._caught_up(connection)
-                    new, digests = self._new_rows(connection, batch)
+                    new, digests, keep = self._new_rows(connection, batch)
                     if len(new):
+                        answered = answered_runs(
+                            asked.runs(connection, self._stored), self.definition, new, numbers, keep, frame
+                        )
                         ahead = True
                         self._record(connection, engine, new, digests, on_rows)
+                        asked.change(connection, self._stored, answered)
                     total = len(engine)
             except (
                 BaseException
@@ -158,15 +166,15 @@ class Record:
         if self._head is None:
             self._head = head
 
-    def _new_rows(self, connection: Any, batch: Batch) -> tuple[Batch, list[bytes]]:
-        """Rows that have not been told before, and their digests; a row told otherwise before is refused."""
+    def _new_rows(self, connection: Any, batch: Batch) -> tuple[Batch, list[bytes], Array]:
+        """Rows that have not been told before, their digests and places; a row told otherwise before is refused."""
+        keep = np.ones(len(batch), bool)
         if batch.keys is None:
             self._warn_of_repetition(connection, batch)
-            return batch, []
+            return batch, [], keep
         self._mend_keys(connection)
         digests = _digests(batch.recorded)
         known = self._database.told_keys(connection, self._stored, batch.keys)
-        keep = np.ones(len(batch), bool)
         here: dict[str, int] = {}
         for i, (key, digest) in enumerate(zip(batch.keys, digests, strict=True)):
             if key in known or key in here:
@@ -181,8 +189,8 @@ class Record:
             else:
                 here[key] = i
         if keep.all():
-            return batch, digests
-        return batch.taken(keep), [digest for digest, kept in zip(digests, keep, strict=True) if kept]
+            return batch, digests, keep
+        return batch.taken(keep), [digest for digest, kept in zip(digests, keep, strict=True) if kept], keep
 
     def _warn_of_repetition(self, connection: Any, batch: Batch) -> None:
         if len(batch) < _SUSPICIOUS:

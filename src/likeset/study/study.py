@@ -8,17 +8,20 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 
 from likeset.arguments import file_path, flag, real_array, writing
-from likeset.errors import (
-    InvalidArgumentError,
-)
+from likeset.errors import InvalidArgumentError, StoreError
 from likeset.extras import optional_packages
 from likeset.persistence.atomic_file import write_file
 from likeset.sets import LikelihoodSet
-from likeset.study import answers, asking, transfer, wording
+from likeset.study import answers, asked, transfer, wording
+from likeset.study.advice import Claim, Recommended
+from likeset.study.campaign import RUN
+from likeset.study.choosing import Chooser
 from likeset.study.definition import Definition, study_name
 from likeset.study.frames import Columns, columns_of
+from likeset.study.matching import has_run_column
 from likeset.study.record import Record, Told
 from likeset.study.store import DEFAULT, Store
+from likeset.study.surface import surface_of
 
 
 class Study(Record):
@@ -41,6 +44,13 @@ class Study(Record):
     bound     on the length of the parameter, if one is known
     units     of the outcome, for labels
     like      for formulas: a frame of typical covariates from which levels, centres, scales and knots are taken, once
+    model     "linear", or "smooth": z is a smooth function of all factors together; what ``ask`` is for
+    range     of a smooth model: (low, high), what the mean outcome can be at all, anywhere
+    until     when to stop asking: {"gain": 1.0}, or "best", {"best": 1.0}, {"above": 50} of finitely many settings
+    safe      constraints by column, {"impurity": ls.Below(0.05, ls.Bernoulli())}: only settings at which they are
+              certified, and those of ``known_safe`` (rows of factors), are ever asked for
+    failed    the column that is 1 where a run gave no outcome; "failed" in a study that chooses
+    seed      of all that is drawn at random when settings are chosen
     store     a path ("likeset.db" in the current folder), a :class:`Store`, or None to keep the study in memory
 
     Leave the definition out to open a study that is in the store.
@@ -73,12 +83,20 @@ class Study(Record):
         bound: float | None = None,
         units: str | None = None,
         like: Any = None,
+        model: str = "linear",
+        range: tuple[float, float] | None = None,
+        until: Any = None,
+        safe: Any = None,
+        known_safe: Any = None,
+        failed: str | None = None,
+        seed: int = 0,
         store: str | PathLike[str] | Store | None = DEFAULT,
     ) -> None:
         options = {
             "factors": factors, "formula": formula, "control": control, "goal": goal, "alpha": alpha, "margin": margin,
             "key": key, "event": event, "entry": entry, "trials": trials, "exposure": exposure, "offset": offset,
-            "bound": bound, "units": units, "like": like,
+            "bound": bound, "units": units, "like": like, "model": model, "range": range, "until": until, "safe": safe,
+            "known_safe": known_safe, "failed": failed, "seed": seed,
         }  # fmt: skip
         if outcome is None and factors is None and formula is None:
             self._take(_store(store), study_name(name), None, read_only=False)
@@ -97,13 +115,70 @@ class Study(Record):
 
     # -- telling ------------------------------------------------------------------------------------------------------
 
-    def tell(self, rows: Any) -> Told:
+    def tell(self, rows: Any, failed: bool = False) -> Told:
         """Record rows, in the order in which they were observed; when it returns they are on disk.
 
         ``rows``: a frame of pandas, polars or Arrow, a list of dicts, a dict of columns, the path of a CSV or Parquet
         file. Columns that the study does not use are ignored. All or nothing: after an error no row of these counts.
+
+        In a study that chooses, ``failed``, or a cell of the column of that name, says that a run gave no outcome. A
+        row answers the run whose number stands in its column "run", or else the oldest one that is out with its
+        setting.
         """
-        return self._tell(columns_of(rows), lambda done: None)
+        return self._tell(columns_of(rows), lambda done: None, flag("failed", failed))
+
+    # -- choosing -----------------------------------------------------------------------------------------------------
+
+    def ask(self, n: int | None = None) -> Any:
+        """The setting to run next: its factors by name, and the number of the run. With ``n`` a list of different ones.
+
+        What is asked for is pending, in the store, until a row answers it (:meth:`tell`) or it is cancelled
+        (:meth:`cancel`); later choices know of it, in this and in other processes. When an answer is told must not
+        depend on what it is (docs/bandits.md, late answers).
+        """
+        with self._lock:
+            if self.read_only:
+                raise StoreError(f"the study {self.name!r} was opened for reading only; open it again to ask.")
+            with self._database.writing() as connection:
+                runs = asked.runs(connection, self._stored)
+                new = Chooser(self.definition, self._caught_up(connection), runs).ask(1 if n is None else n)
+                asked.add(connection, self._stored, new)
+        found = [self._run(run) for run in new]
+        return found[0] if n is None else found
+
+    def pending(self) -> list[dict[str, Any]]:
+        """Settings asked for and not told yet, oldest first, with the numbers of their runs."""
+        return [self._run(run) for run in self.runs() if run.state == asked.PENDING]
+
+    def runs(self) -> list[asked.Run]:
+        """All runs that were asked for, by whomever, and what became of them."""
+        with self._lock, self._database.reading() as connection:
+            return asked.runs(connection, self._stored)
+
+    def cancel(self, run: int) -> None:
+        """A run that will not be made; it is out no longer. ``run`` is its number."""
+        with self._lock, self._database.writing() as connection:
+            out = [r.number for r in asked.runs(connection, self._stored) if r.state == asked.PENDING]
+            if run not in out:
+                known = ", ".join(map(str, out)) or "none"
+                raise InvalidArgumentError("run", run, "is not pending", f"pending are {known}")
+            asked.change(connection, self._stored, {run: asked.CANCELLED})
+
+    def recommend(self) -> Recommended:
+        """The setting with the best guarantee, and how much better any other can be at most."""
+        return self._chooser().recommend()
+
+    def certificate(self) -> Claim | None:
+        """What ``until`` asks for, as soon as the rows make it certain; None before, or without ``until``."""
+        return self._chooser().claim()
+
+    def _chooser(self) -> Chooser:
+        with self._lock, self._database.reading() as connection:
+            return Chooser(self.definition, self._caught_up(connection), asked.runs(connection, self._stored))
+
+    def _run(self, run: asked.Run) -> dict[str, Any]:
+        number = {RUN: run.number} if has_run_column(self.definition) else {}
+        return number | run.setting
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
@@ -146,12 +221,18 @@ class Study(Record):
         with optional_packages():
             import pandas
         frame = columns_of(rows)
-        x, s = self.definition.asked(frame), self.set
+        with self._lock:
+            x, engine = self.definition.asked(frame), self._fresh()
+            s, belief = engine.set, engine.sequence.belief
         z_low, z_high = s.interval(x) if len(x) else (np.zeros(0), np.zeros(0))
-        z = x @ s.centre if s.n_observations else np.full(len(x), np.nan)
-        scale = asking.Scale(self.definition.family)
-        low, high = scale.mean_ends((z_low, z_high))
-        mean = scale.mean_ends((z, z))[0]
+        z, surface = np.full(len(x), np.nan), surface_of(self.definition)
+        if s.n_observations and not self.definition.smooth:
+            z = x @ s.centre
+        elif s.n_observations and belief is not None and len(x):
+            z = np.asarray(belief.moments(x)[0])
+        low, high = surface.mean_ends((z_low, z_high))
+        mean = surface.mean_ends((z, z))[0]
+        z, z_low, z_high = (part + surface.centre for part in (z, z_low, z_high))
         return pandas.DataFrame(
             {"estimate": mean, "lower": low, "upper": high, "z": z, "z_lower": z_low, "z_upper": z_high}
         )

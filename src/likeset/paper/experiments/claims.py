@@ -13,11 +13,21 @@ from likeset.paper.experiments.calibration_answers import better_calibrated, cov
 from likeset.paper.experiments.evidence import NO, NOT_REFUTED, UNCLEAR, YES, Answer, together
 from likeset.paper.experiments.fig2 import ALPHA
 from likeset.paper.experiments.figures import Scale
-from likeset.paper.experiments.methods import AS_IF_GAUSSIAN, GUARDED, HEURISTICS, PAPER, RIVALS
+from likeset.paper.experiments.methods import (
+    AS_IF_GAUSSIAN,
+    GUARDED,
+    HEURISTICS,
+    PAPER,
+    RIVALS,
+    SOONEST_RULE,
+    certifying,
+)
 from likeset.paper.experiments.power_answers import keeps_theorem_3, more_powerful
 from likeset.paper.experiments.regret_answers import (
     among,
     beats,
+    best_arm_stays,
+    certifiers,
     on_par,
     paper_beats,
     paper_beats_each,
@@ -121,6 +131,28 @@ def _others(table: Table, problem: str) -> list[str]:
 
 _DEFAULT_IS_BEST = beats(among("default"), _others)
 _UNWEIGHTED = among("lr-plug-in")
+_CERTIFIED, _CERTIFIED_JOINTLY = certifying("default"), certifying("lr-mixture")
+
+
+def _other_certifiers(table: Table, problem: str) -> list[str]:
+    """Elimination with sets that are not ours."""
+    own = (_CERTIFIED, _CERTIFIED_JOINTLY, SOONEST_RULE.name)
+    return [m for m in certifiers(table, problem) if m not in own]
+
+
+def _certificates(figure: str) -> tuple[Claim, ...]:
+    """What can be judged of Elimination's certificates over time."""
+    played, ours = "Played for a certificate,", among(_CERTIFIED)
+    others = f"{played} likeset's default leaves fewer arms than the sets of the paper and its rivals."
+    jointly = f"{played} likeset's default leaves fewer arms than the LR hyper-mixture."
+    rule = f"{played} the rule soonest leaves fewer arms than the widest interval."
+    return (
+        Claim(figure, f"{played} the best arm is never ruled out.", best_arm_stays(ALPHA), OURS, COVERAGE),
+        Claim(figure, others, beats(ours, _other_certifiers, column="left"), OURS),
+        Claim(figure, jointly, beats(ours, among(_CERTIFIED_JOINTLY), column="left"), OURS),
+        Claim(figure, rule, beats(among(SOONEST_RULE.name), ours, column="left"), OURS),
+    )
+
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
@@ -223,6 +255,7 @@ CLAIMS: tuple[Claim, ...] = (
         beats(among(GUARDED.name), among(*HEURISTICS), ON_PAR),
         OURS,
     ),
+    *_certificates("fig2"),
     Claim(
         "fig3",
         "Likelihood-ratio sets cover at the last round, at every alpha.",
@@ -260,6 +293,7 @@ CLAIMS: tuple[Claim, ...] = (
         paper_beats(paper_rivals),
     ),
     Claim("fig4", "likeset's default has the least regret of all provable sets here.", _DEFAULT_IS_BEST, OURS),
+    *_certificates("fig4"),
     Claim(
         "weights",
         "Without weights R_t blows up as the noise falls (more than tenfold from sigma 0.3 to 0.015).",
