@@ -12,6 +12,7 @@ from likeset._solver.nuisance import Gain
 from likeset._solver.problem import VoiceTable
 from likeset._typing import Array
 from likeset.all_or_nothing import AllOrNothing
+from likeset.answers.duels import ArmsInDuels
 from likeset.answers.questions import Questions
 from likeset.arguments import choice, error_level, flag
 from likeset.embedded import Embedded, Given
@@ -24,6 +25,7 @@ from likeset.evidence.scoring import Scoring
 from likeset.evidence.unknown_scale import evidence_of
 from likeset.families.alternatives import alternatives
 from likeset.families.base import Family
+from likeset.families.canonical import canonical_form
 from likeset.families.nuisance_family import NuisanceFamily
 from likeset.predictors import Belief, Believer, Forecast, Forecaster, Mixture, Predictor
 from likeset.predictors.aggregate import started
@@ -38,6 +40,7 @@ from likeset.voices.automatic import PURPOSES, automatic_voices
 from likeset.voices.base import Membership, Voices
 from likeset.voices.contrasts import Contrasts
 from likeset.voices.windows import Windows
+from likeset.voices.duels import Duels
 from likeset.weights import Unweighted, Weigher, Weighting
 
 
@@ -240,9 +243,10 @@ class ConfidenceSequence(AllOrNothing):
         """Say, before the first observation, which covariates will be asked about (None: not known), and what for.
 
         With ``voices="auto"`` the sequence then takes the voices that are best for the purpose
-        (:mod:`~likeset.voices.automatic`): "optimism", to choose by upper bounds, or "inference", for intervals and
-        certified decisions. Policies do this for themselves. Bounds get tighter and stay as valid, since arms known
-        beforehand do not depend on any y. Voices that were given stay what they are.
+        (:mod:`~likeset.voices.automatic`): "optimism", to choose by upper bounds, "inference", for intervals and
+        certified decisions, or "largest" ("smallest"), which arm has the largest z. Policies do this for themselves.
+        Bounds get tighter and stay as valid, since arms known beforehand do not depend on any y. Voices that were given
+        stay what they are.
 
         ``contrasts``, rows a or a :class:`~likeset.Contrasts`: the questions a'theta that will be asked. They get
         voices beside those of inference, or beside the voices that were given.
@@ -260,7 +264,7 @@ class ConfidenceSequence(AllOrNothing):
             if contrasts is not None:
                 announced = self._announcing(contrasts, arms)
                 self._all_or_nothing(lambda undo: self._take_voices(undo, announced), new_voices=True)
-            elif self._voices_are_automatic:
+            elif self._voices_are_automatic and not isinstance(self.voices, Contrasts):
                 rows = None if arms is None else self.space.covariates(arms, "arms")
                 chosen = automatic_voices(self.family, self.space, rows, purpose)
                 self._all_or_nothing(lambda undo: self._take_voices(undo, chosen), new_voices=True)
@@ -299,14 +303,22 @@ class ConfidenceSequence(AllOrNothing):
                     self._gain_by_scale(),
                 )  # fmt: skip
                 heard = None if self._running.alarm is None else self._running.alarm.heard()
-                questions, directions = None, self._running.directions
-                if isinstance(self.voices, Contrasts):
-                    questions = Questions(self.voices, None if directions is None else directions.measured())
+                questions = self._questions(membership.table) if membership is not None else None
                 self._set = LikelihoodSet(
                     self.space, basis, evidence, self.alpha, self.family.convex, len(ledger), questions, self.family,
                     heard,
                 )  # fmt: skip
             return self._set
+
+    def _questions(self, heard: VoiceTable) -> Questions | ArmsInDuels | None:
+        """Announced questions, if there are any; ``heard`` are the voices that hear rows."""
+        form = canonical_form(self.family)
+        if isinstance(self.voices, Duels) and form is not None:
+            return ArmsInDuels(self.voices, heard, form)
+        if isinstance(self.voices, Contrasts) and form is not None:
+            directions = self._running.directions
+            return Questions(self.voices, None if directions is None else directions.measured(), heard, form)
+        return None
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the sequence to a file that ``likeset.load`` continues bit for bit."""
@@ -318,7 +330,7 @@ class ConfidenceSequence(AllOrNothing):
 
     def _announcing(self, contrasts: Any, arms: Any) -> Contrasts:
         """The contrasts beside the voices that there are, or those of inference; refused if they do not fit."""
-        if isinstance(self.voices, Contrasts):
+        if isinstance(self.voices, Contrasts) or (isinstance(self.voices, Duels) and not self._voices_are_automatic):
             raise InvalidArgumentError("contrasts", contrasts, "come beside others", "announce all of them at once")
         if not isinstance(contrasts, Contrasts):
             others = self.voices

@@ -22,6 +22,7 @@ from likeset.answers.combinations import pairs_of_rows, upper_difference
 from likeset.answers.contrasts_of_means import LINK, contrast_of_means
 from likeset.answers.cuts import CutSet, cut
 from likeset.answers.directions import split
+from likeset.answers.duels import ArmsInDuels, beaten
 from likeset.answers.evidence_against import evidence_against
 from likeset.answers.hypotheses import EValue
 from likeset.answers.outline import outline
@@ -56,7 +57,7 @@ class LikelihoodSet:
         alpha: float,
         convex: bool,
         n_observations: int,
-        questions: Questions | None = None,
+        questions: Questions | ArmsInDuels | None = None,
         family: Family | None = None,
         heard: Heard | None = None,
     ) -> None:
@@ -211,6 +212,21 @@ class LikelihoodSet:
         x or y leaves the span of the covariates seen, their parts outside are taken at their worst.
         """
         return upper_difference(self, X, Y)
+
+    def beaten(self, X: Any, Y: Any) -> Mask:
+        """Whether row x of X surely is not the best arm, since row y of Y is better: for sequences with ``Duels``.
+
+        With probability at least 1 - alpha the best arm is never beaten, by whichever rows are asked about and at all
+        times. That x'theta < y'theta is *not* claimed for arms that are not best. False where x and y are no announced
+        arms.
+
+        >>> import numpy as np, likeset as ls
+        >>> seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(dim=2, bound=3.0), voices=ls.Duels(np.eye(2)))
+        >>> seq.update([[1.0, 0.0], [0.0, 1.0]] * 30, [2, 1, 1, 0, 3, 1] * 10)
+        >>> seq.set.beaten([0.0, 1.0], [1.0, 0.0]), seq.set.beaten([1.0, 0.0], [0.0, 1.0])
+        (array([ True]), array([False]))
+        """
+        return beaten(self, *pairs_of_rows(self.space, X, Y))
 
     def given(self, G: Any, *, at_least: Any = None, at_most: Any = None, norm: Any = None) -> CutSet:
         """This set cut with half-spaces known to hold: g'theta >= ``at_least``, g'theta <= ``at_most``, rows g of G.
@@ -381,7 +397,7 @@ class LikelihoodSet:
         self,
         evidence: Evidence | ScaleEvidence | ShapeEvidence,
         alpha: float,
-        questions: Questions | None = None,
+        questions: Questions | ArmsInDuels | None = None,
         family: Family | None = None,
     ) -> LikelihoodSet:
         """The set of other evidence from the same observations."""
@@ -413,7 +429,7 @@ class LikelihoodSet:
 
     def _asked(self, X: Any, Y: Any = None) -> IntArray | None:
         """Which announced question each row is, where these have sets of their own; None: this set answers all."""
-        if self._questions is None or self._questions.contrasts.simultaneous:
+        if self._questions is None or self._questions.one_set:
             return None
         first = self.space.covariates(X, "X")
         second = None if Y is None else self.space.covariates(Y, "Y")
