@@ -130,7 +130,7 @@ def spectrum_of_factor(X: Array, a: Array) -> tuple[Array, Array, Array]:
     d = X.shape[1]
     factor = np.sqrt(a)[:, None] * X
     if len(factor) > d:  # the triangle has the same singular values, and left vectors of n x n are never made
-        factor = np.linalg.qr(factor, mode="r")
+        factor = np.asarray(np.linalg.qr(factor, mode="r"))
     _, singular, transposed = np.linalg.svd(factor, full_matrices=True)
     root = np.zeros(d)
     root[d - len(singular) :] = singular[::-1]
