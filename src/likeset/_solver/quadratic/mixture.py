@@ -167,7 +167,7 @@ def _triangle(X: Array, roots: Array, apart: Array, rows: IntArray) -> Array:
     for start in range(0, len(rows), BLOCK):
         part = rows[start : start + BLOCK]
         block = np.column_stack([roots[part, None] * X[part], apart[part]])
-        found = np.linalg.qr(np.vstack([found, block]), mode="r")
+        found = np.asarray(np.linalg.qr(np.vstack([found, block]), mode="r"))
     return found if len(found) == d + 1 else np.pad(found, ((0, d + 1 - len(found)), (0, 0)))
 
 
