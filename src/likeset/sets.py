@@ -206,11 +206,13 @@ class LikelihoodSet:
         """
         return upper_difference(self, X, Y)
 
-    def given(self, G: Any, *, at_least: Any = None, at_most: Any = None) -> CutSet:
+    def given(self, G: Any, *, at_least: Any = None, at_most: Any = None, norm: Any = None) -> CutSet:
         """This set cut with half-spaces known to hold: g'theta >= ``at_least``, g'theta <= ``at_most``, rows g of G.
 
-        Coefficients known to be positive, a box, effects in order; one number for all rows, or one each. What is known
-        must be known without the data; then nothing is paid for it (:mod:`likeset.answers.cuts`). For linear spaces.
+        Coefficients known to be positive, a box, effects in order; one number for all rows, or one each. With ``norm``
+        1 or inf, the set cut with | G theta | <= ``at_most`` in that norm. What is known must be known without the
+        data; then nothing is paid for it. Bounds are certified and, as a rule, within 1e-7 of the width of this set
+        of the best ones, which ``support`` states (:mod:`likeset.answers.cuts`). For linear spaces.
 
         >>> import numpy as np, likeset as ls
         >>> seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(dim=2, bound=3.0))
@@ -218,8 +220,10 @@ class LikelihoodSet:
         >>> effect = [0.0, 1.0]
         >>> bool(seq.set.lower(effect)[0] < 0.0), seq.set.given(effect, at_least=0.0).lower(effect).round(6)
         (True, array([-0.]))
+        >>> seq.set.given(np.eye(2), at_most=0.5, norm=1).upper(effect).round(6)
+        array([0.5])
         """
-        return cut(self, G, at_least, at_most)
+        return cut(self, G, at_least, at_most, norm)
 
     # -- functions of two predictors ----------------------------------------------------------------------------
 
