@@ -76,7 +76,7 @@ def writer(app):
     return client
 
 
-def settled(client, path, seconds=60.0):
+def settled(client, path, seconds=240.0):
     """A page once nothing is on its way."""
     end = time.monotonic() + seconds
     while True:
