@@ -27,6 +27,7 @@ from likeset.persistence.files import PIECES, _fresh, _has_state, _state_of
 from likeset.persistence.journal import Journal
 from likeset.persistence.rebuild import Rows
 from likeset.undo import Undo
+from likeset.progress import counted
 
 if TYPE_CHECKING:
     from likeset.all_or_nothing import AllOrNothing
@@ -143,7 +144,8 @@ def _continue(sequence: ConfidenceSequence, rows: Rows, start: int) -> None:
     asked = [running.gauge] if running.gauge is not None else []
     if "forecaster" not in sequence._own_roles:  # a forecast moves the warm starts of built-in ones
         asked.append(running.forecaster)
-    for x, y, weight, log_q, label, given in zip(*(part[start:] for part in rows.parts()), strict=True):
+    left = zip(*(part[start:] for part in rows.parts()), strict=True)
+    for x, y, weight, log_q, label, given in counted(left, len(rows.x) - start, "taking rows up again"):
         running.basis, phi = ledger.embed(running.basis, x, Given(*given.tolist()))
         if running.membership is not None and ledger.group(phi.index, int(label)) is None:
             running.membership = running.membership.including(x, int(label))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import fields
 from typing import Any
 
@@ -18,6 +19,7 @@ from likeset.families.binomial import Bernoulli
 from likeset.persistence.descriptions import describe, piece_from
 from likeset.persistence.durable import STATE_BYTES_PER_ROW, STATE_EVERY, _begin, _contents, _continue, _restore
 from likeset.persistence.rebuild import Rows
+from likeset.progress import counted, shown_elsewhere
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet
 from likeset.study.answers import Counts
@@ -107,9 +109,11 @@ class Engine:
             return self._update_beside(batch, on_rows)
         before, done = self.sequence.n_observations, 0
         scored, told = pooled(self.definition, batch, len(self)) if self._pools else (batch, np.ones(len(batch)))
-        for start in range(0, len(scored), ROWS_AT_ONCE):
+        starts = range(0, len(scored), ROWS_AT_ONCE)
+        for start in counted(starts, len(starts), "scoring rows"):
             part = scored.part(start, start + ROWS_AT_ONCE)
-            self.sequence.update(part.x, part.y, **part.options)
+            with shown_elsewhere() if len(starts) > 1 else nullcontext():
+                self.sequence.update(part.x, part.y, **part.options)
             done += int(told[start : start + ROWS_AT_ONCE].sum())
             on_rows(done)
         self._take(told)
