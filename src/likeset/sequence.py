@@ -374,7 +374,8 @@ class ConfidenceSequence(AllOrNothing):
         if own is not None:
             undo.when_rolled_back(lambda: own.rebuild(running))  # the first step is taken back last: rows, then pieces
         undo.keep(running)
-        for x, y, known in counted(zip(X, Y, given.tolist(), strict=True), len(X), "updating"):
+        rows = zip(X, Y, given.tolist(), strict=True)
+        for x, y, known in rows if len(X) == 1 else counted(rows, len(X), "updating"):
             self._record(undo, x, y, Given(*known))
 
     # -- one observation ----------------------------------------------------------------------------------------

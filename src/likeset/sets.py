@@ -323,6 +323,8 @@ class LikelihoodSet:
     @property
     def closed_form(self) -> bool:
         """Whether extrema are so cheap that bookkeeping to save some does not pay."""
+        if self._convex and isinstance(self._evidence, Evidence):
+            return self._evidence.closed_form  # a policy that solves for nothing this round prepares nothing
         return self._kernel.closed_form
 
     def upper_gradient(self, X: Any) -> tuple[Array, Array]:

@@ -40,8 +40,12 @@ class Running:
 
     def pieces(self, but: tuple[str, ...] = ()) -> list[Any]:
         """What learns from observations, without the roles named."""
-        found = [getattr(self, role) for role in ("forecaster", "weigher", "gauge") if role not in but]
-        return [piece for piece in found if piece is not None]
+        found = [] if self.gauge is None else [self.gauge]  # ours, whoever forecasts
+        if "weigher" not in but:
+            found.insert(0, self.weigher)
+        if "forecaster" not in but:
+            found.insert(0, self.forecaster)
+        return found
 
     def label(self, phi: Embedded) -> int:
         """The class of an observation at phi, before its y is known."""

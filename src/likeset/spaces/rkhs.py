@@ -203,10 +203,10 @@ class RKHS:
 
         The square is v'(K + e I)^-1 v, with e the size of the rounding errors of K's eigenvalues.
         """
-        eigenvalues, vectors = self._domain_spectrum()
+        _, vectors = self._domain_spectrum()
         with SingleThreadedBlas():
             squares = (values @ vectors) ** 2
-        return np.asarray(np.sqrt(squares @ (1.0 / (eigenvalues + self._eigenvalue_error()))))
+        return np.asarray(np.sqrt(squares @ self._inverse_spectrum))
 
     def norm(self, values: Any) -> NormReport:
         """The RKHS norm of a function from its values on the domain: is the bound B large enough?
@@ -258,9 +258,11 @@ class RKHS:
             self._spectrum = np.where(values > len(values) * EPS * values[-1], values, 0.0), vectors
         return self._spectrum
 
-    def _eigenvalue_error(self) -> float:
+    @cached_property
+    def _inverse_spectrum(self) -> Array:
+        """1 / (eigenvalue + e), with e the size of the rounding errors of eigenvalues."""
         eigenvalues, _ = self._domain_spectrum()
-        return float(len(eigenvalues) * EPS * eigenvalues[-1])
+        return 1.0 / (eigenvalues + len(eigenvalues) * EPS * eigenvalues[-1])
 
     def _refuse_other_dimensions(self) -> None:
         """A kernel with one length scale per coordinate must have as many as points have coordinates."""
