@@ -39,8 +39,8 @@ from likeset.undo import Undo
 from likeset.voices.automatic import PURPOSES, automatic_voices
 from likeset.voices.base import Membership, Voices
 from likeset.voices.contrasts import Contrasts
-from likeset.voices.windows import Windows
 from likeset.voices.duels import Duels
+from likeset.voices.windows import Windows
 from likeset.weights import Unweighted, Weigher, Weighting
 
 

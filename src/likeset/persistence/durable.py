@@ -26,8 +26,8 @@ from likeset.persistence.descriptions import describe, piece_from
 from likeset.persistence.files import PIECES, _fresh, _has_state, _state_of
 from likeset.persistence.journal import Journal
 from likeset.persistence.rebuild import Rows
-from likeset.undo import Undo
 from likeset.progress import counted
+from likeset.undo import Undo
 
 if TYPE_CHECKING:
     from likeset.all_or_nothing import AllOrNothing
