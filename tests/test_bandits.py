@@ -419,7 +419,7 @@ def test_epsilon_ends_ties():
 
 
 def test_elimination_sees_what_the_sequence_was_fed_elsewhere():
-    seq = ls.ConfidenceSequence(ls.Gaussian(0.2), ls.Linear(2, 1.0), 0.1)
+    seq = ls.ConfidenceSequence(ls.Gaussian(0.2), ls.Linear(2, 1.0), 0.1, alarm=False)  # outcomes without noise
     policy = ls.Elimination(seq, np.eye(2))
     seq.update(np.tile(np.eye(2), (40, 1)), [0.6, -0.4] * 40)
     assert policy.ask() == 0 and policy.stopped
@@ -541,7 +541,8 @@ def test_an_empty_running_intersection_is_an_alarm():
 @pytest.mark.parametrize("lazy", [True, False])
 @pytest.mark.parametrize("arms", [[[1.0]], [[1.0], [0.9]]])
 def test_an_alarm_does_not_fall_silent(lazy, arms):
-    policy = ls.UCB(ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(1, 2.0)), arms, lazy=lazy)
+    seq = ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(1, 2.0), alarm=False)  # outcomes without noise
+    policy = ls.UCB(seq, arms, lazy=lazy)
     refuted = 0
     for t in range(60):
         try:
@@ -837,7 +838,8 @@ def test_ties_among_several_go_to_the_lowest_index_or_to_chance():
 
 def test_elimination_by_the_rule_widest_asks_for_the_widest_arms_that_are_left():
     arms = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [-1.0, 0.0, 0.0]])
-    policy = ls.Elimination(ls.ConfidenceSequence(ls.Gaussian(0.2), ls.Linear(3, 2.0), 0.1), arms, rule="widest")
+    seq = ls.ConfidenceSequence(ls.Gaussian(0.2), ls.Linear(3, 2.0), 0.1, alarm=False)  # outcomes without noise
+    policy = ls.Elimination(seq, arms, rule="widest")
     assert policy.ask(n=4) == [0, 1, 2, 3]
     policy.seq.update(arms[[0] * 30 + [1] * 20 + [2] * 10], [1.0] * 30 + [0.8] * 30)  # the fourth pays about -1
     assert policy.active.tolist() == [0, 1, 2]
@@ -851,7 +853,7 @@ def test_elimination_by_the_rule_widest_asks_for_the_widest_arms_that_are_left()
 
 @pytest.mark.parametrize("look", ["stopped", "best", "certificate", "active", "recommend"])
 def test_elimination_looks_at_the_sequence_as_it_is_now(look):
-    seq = ls.ConfidenceSequence(ls.Gaussian(0.2), ls.Linear(2, 1.0), 0.1)
+    seq = ls.ConfidenceSequence(ls.Gaussian(0.2), ls.Linear(2, 1.0), 0.1, alarm=False)  # outcomes without noise
     policy = ls.Elimination(seq, np.eye(2))
     assert not policy.stopped
     seq.update(np.tile(np.eye(2), (40, 1)), [-0.4, 0.6] * 40)
@@ -1058,7 +1060,8 @@ def test_recommendations_hold_at_all_times():
 
 def test_after_a_stop_up_to_epsilon_the_gap_counts_the_arms_that_may_be_better():
     arms = np.eye(2)
-    policy = ls.Elimination(ls.ConfidenceSequence(ls.Gaussian(0.2), ls.Linear(2, 1.0), 0.1), arms, epsilon=0.3)
+    seq = ls.ConfidenceSequence(ls.Gaussian(0.2), ls.Linear(2, 1.0), 0.1, alarm=False)  # later outcomes without noise
+    policy = ls.Elimination(seq, arms, epsilon=0.3)
     rng = np.random.default_rng(0)
     while not policy.stopped:
         policy.tell(policy.ask(), 0.4 + 0.2 * rng.normal())
