@@ -216,7 +216,7 @@ def matrix():
             yield pytest.param(family, where, marks=marks, id=f"{family!r}-{where}")
 
 
-@pytest.mark.parametrize(("family", "where"), matrix())
+@pytest.mark.parametrize(("family", "where"), list(matrix()))
 def test_no_contradiction_for_any_family_space_and_voices(family, where):
     """Every family in every space; voices take turns, so that each meets every space and many families."""
     rng = np.random.default_rng(0)
