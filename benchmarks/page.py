@@ -2,7 +2,8 @@
 
 Readers look at the page of a study, at its JSON and at the list, about once a second each; writers tell one row at a
 time, about twice a second each. At the end the server is killed with signal 9 and every acknowledged row is looked for.
-The first byte after a restart is measured on the same store, whose worker processes have not been started then.
+The first byte after a restart is measured on the same store, whose worker processes have not been started then, and on
+a store with a study of a million rows, from the answers that the last server left beside it and from the rows alone.
 """
 
 from __future__ import annotations
@@ -59,6 +60,12 @@ def run(progress: Progress, quick: bool) -> Report:
         study = ls.Study("load", store=path)
         told = study.tell([{"id": key, "v": "A", "y": 1} for key in sorted(acknowledged)])
         report.records.append(_record("first byte after the kill", _first_byte(path), 0))
+        large = Path(folder) / "large.db"
+        count = 20_000 if quick else 1_000_000
+        _filled_with_totals(large, count)
+        report.records.append(_record(f"complete page of {count} rows, nothing known", _whole_page(large), 0))
+        report.records.append(_record(f"first byte of {count} rows", _first_byte(large), 0))
+        report.notes.append(f"{os.getloadavg()[0]:.1f} jobs were running or waiting on {os.cpu_count()} processors.")
         report.notes.append(f"{len(acknowledged)} rows acknowledged, {told.recorded} of them missing after signal 9.")
     return report
 
@@ -76,6 +83,31 @@ def _filled(path: Path, rows: int) -> None:
     outcomes = rng.integers(2, size=rows).tolist()
     study.tell({"id": [f"r{i}" for i in range(rows)], "v": ["AB"[i % 2] for i in range(rows)], "y": outcomes})
     study.store.close()
+
+
+def _filled_with_totals(path: Path, rows: int) -> None:
+    rng = np.random.default_rng(1)
+    level = rng.integers(2, size=rows)
+    outcome = rng.random(rows) < np.array([0.10, 0.12])[level]
+    study = ls.Study("load", factors={"v": ["A", "B"]}, outcome={"y": ls.Bernoulli()}, control="A", store=path)
+    study.tell({"v": np.array(["A", "B"])[level].tolist(), "y": outcome})
+    study.store.close()
+
+
+def _whole_page(path: Path) -> list[float]:
+    """Seconds until a server that knows nothing has answers; it leaves them beside the store."""
+    server, address = _serving(path)
+    try:
+        began = time.monotonic()
+        _wait_for_answers(address)
+        taken = time.monotonic() - began
+        server.send_signal(signal.SIGINT)
+        server.wait(30)
+        return [taken]
+    finally:
+        if server.poll() is None:
+            os.kill(server.pid, signal.SIGKILL)
+            server.wait()
 
 
 def _serving(path: Path) -> tuple[subprocess.Popen[str], str]:

@@ -82,6 +82,7 @@ from .study import Store as Store
 from .study import Study as Study
 from .study import Told as Told
 from .voices import Contrasts as Contrasts
+from .voices import Duels as Duels
 from .voices import Patience as Patience
 from .voices import Windows as Windows
 from .weights import BiasWeighting as BiasWeighting

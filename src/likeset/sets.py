@@ -22,6 +22,7 @@ from likeset.answers.combinations import pairs_of_rows, upper_difference
 from likeset.answers.contrasts_of_means import LINK, contrast_of_means
 from likeset.answers.cuts import CutSet, cut
 from likeset.answers.directions import split
+from likeset.answers.duels import ArmsInDuels, beaten
 from likeset.answers.evidence_against import evidence_against
 from likeset.answers.hypotheses import EValue
 from likeset.answers.outline import outline
@@ -57,7 +58,7 @@ class LikelihoodSet:
         alpha: float,
         convex: bool,
         n_observations: int,
-        questions: Questions | None = None,
+        questions: Questions | ArmsInDuels | None = None,
         family: Family | None = None,
         heard: Heard | None = None,
     ) -> None:
@@ -112,12 +113,17 @@ class LikelihoodSet:
         """Whether no parameter is plausible: a certified alarm, at level alpha, that the model is wrong."""
         return not self._evidence.says_nothing and self._kernel.status == "empty"
 
+    @property
+    def has_alarm(self) -> bool:
+        """Whether laws outside the model were listened to, so that :meth:`diagnose` has something to say."""
+        return self._heard is not None
+
     def diagnose(self) -> Diagnosis:
-        """What beat the model, in words (``str``) and nats; for sequences with an alarm.
+        """What beat the model, in words (``str``) and nats; for sequences with an alarm (docs/alarm.md).
 
         >>> import likeset as ls
         >>> rng = np.random.default_rng(0)
-        >>> seq = ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(dim=1, bound=2.0), alarm=True)
+        >>> seq = ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(dim=1, bound=2.0))
         >>> seq.update(np.ones((50, 1)), rng.normal(0.3, 1.0, size=50))
         >>> seq.set.is_empty
         True
@@ -126,8 +132,9 @@ class LikelihoodSet:
         """
         if self._heard is None:
             raise InvalidArgumentError(
-                "alarm", None, "was not asked for", "make the sequence with ConfidenceSequence(..., alarm=True)"
-            )
+                "alarm", False, "is off, by choice or because no laws outside the family are known",
+                "make the sequence with ConfidenceSequence(..., alarm=True)",
+            )  # fmt: skip
         return Diagnosis(self._heard.names, self._heard.nats.copy(), self.is_empty, self.alpha)
 
     def nuisance_interval(self) -> tuple[float, float]:
@@ -206,6 +213,21 @@ class LikelihoodSet:
         x or y leaves the span of the covariates seen, their parts outside are taken at their worst.
         """
         return upper_difference(self, X, Y)
+
+    def beaten(self, X: Any, Y: Any) -> Mask:
+        """Whether row x of X surely is not the best arm, since row y of Y is better: for sequences with ``Duels``.
+
+        With probability at least 1 - alpha the best arm is never beaten, by whichever rows are asked about and at all
+        times. That x'theta < y'theta is *not* claimed for arms that are not best. False where x and y are no announced
+        arms.
+
+        >>> import numpy as np, likeset as ls
+        >>> seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(dim=2, bound=3.0), voices=ls.Duels(np.eye(2)))
+        >>> seq.update([[1.0, 0.0], [0.0, 1.0]] * 30, [2, 1, 1, 0, 3, 1] * 10)
+        >>> seq.set.beaten([0.0, 1.0], [1.0, 0.0]), seq.set.beaten([1.0, 0.0], [0.0, 1.0])
+        (array([ True]), array([False]))
+        """
+        return beaten(self, *pairs_of_rows(self.space, X, Y))
 
     def given(self, G: Any, *, at_least: Any = None, at_most: Any = None, norm: Any = None) -> CutSet:
         """This set cut with half-spaces known to hold: g'theta >= ``at_least``, g'theta <= ``at_most``, rows g of G.
@@ -308,6 +330,8 @@ class LikelihoodSet:
     @property
     def closed_form(self) -> bool:
         """Whether extrema are so cheap that bookkeeping to save some does not pay."""
+        if self._convex and isinstance(self._evidence, Evidence):
+            return self._evidence.closed_form  # a policy that solves for nothing this round prepares nothing
         return self._kernel.closed_form
 
     def upper_gradient(self, X: Any) -> tuple[Array, Array]:
@@ -362,7 +386,7 @@ class LikelihoodSet:
     def _answering(self) -> Kernel:
         """The kernel of a set that is not empty."""
         if self._kernel.status == "empty":
-            raise EmptySetError(self.alpha)
+            raise EmptySetError(self.alpha, "" if self._heard is None else self.diagnose().beaten)
         return self._kernel
 
     def _at(self, alpha: float | None) -> LikelihoodSet:
@@ -382,7 +406,7 @@ class LikelihoodSet:
         self,
         evidence: Evidence | ScaleEvidence | ShapeEvidence,
         alpha: float,
-        questions: Questions | None = None,
+        questions: Questions | ArmsInDuels | None = None,
         family: Family | None = None,
     ) -> LikelihoodSet:
         """The set of other evidence from the same observations."""
@@ -414,7 +438,7 @@ class LikelihoodSet:
 
     def _asked(self, X: Any, Y: Any = None) -> IntArray | None:
         """Which announced question each row is, where these have sets of their own; None: this set answers all."""
-        if self._questions is None or self._questions.contrasts.simultaneous:
+        if self._questions is None or self._questions.one_set:
             return None
         first = self.space.covariates(X, "X")
         second = None if Y is None else self.space.covariates(Y, "Y")

@@ -99,7 +99,7 @@ class Policy(ABC):
         if self.until is not None:
             self._refuse_until(self.until)
         if getattr(seq, "n_observations", None) == 0 and callable(getattr(seq, "expect", None)):
-            seq.expect(self.arms.fixed, self.purpose)  # competing sets have no voices to choose, and no such method
+            seq.expect(self.arms.fixed, self._expected())  # competing sets have no voices to choose, and no such method
 
     def __repr__(self) -> str:
         family, count = getattr(self.seq, "family", None), getattr(self.seq, "n_observations", None)
@@ -180,6 +180,10 @@ class Policy(ABC):
             raise self.arms.refused(arms)
         rows = self._offered(arms)
         return self._recommended(rows, np.arange(len(rows)), *self._score_bounds(rows))
+
+    def _expected(self) -> str:
+        """The purpose that a fresh sequence is told."""
+        return self.purpose
 
     @abstractmethod
     def _choose(self, rows: Array, n: int) -> list[int]:

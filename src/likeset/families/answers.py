@@ -16,6 +16,7 @@ r"""What a family may say for itself beyond :class:`~likeset.families.base.Famil
     what may be given of a row's size?           ``size_name``             nothing: neither exposure nor trials
     may rows have a time of entry?               ``_with_entry``           no
     on which scale is the mean affine in z?      ``mean_link``             on none that is known
+    is it one of the three curves, at sign z + c?  ``canonical_form``      if it is a ``CurveFamily``, at z
     how large may an offset be?                  ``largest_offset``        300, for the sake of e^offset
 
 Everything here is optional: the generic answers are right for any family, the others are faster or sharper.
