@@ -40,7 +40,7 @@ def test_commands_given_on_pages_exist():
     from likeset.paper.experiments.figures import figures
 
     commands = get_command(app).commands  # type: ignore[attr-defined]
-    for page in PAGES:
+    for page in (p for p in PAGES if p.name != "CHANGELOG.md"):  # which speaks of the past
         text = page.read_text(encoding="utf-8")
         for name in re.findall(r"(?:`|^)likeset ([a-z][a-z-]*)", text, flags=re.MULTILINE):
             assert name in commands, f"{page.name}: likeset {name}"
