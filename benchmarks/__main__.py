@@ -15,6 +15,7 @@ from rich.progress import Progress
 
 import likeset
 from benchmarks import (
+    aggregation,
     alarm,
     bandits,
     baseline,
@@ -68,6 +69,7 @@ STUDIES = {
     "contrasts": contrasts.run,
     "coefficients": contrasts.run_coefficients,
     "alarm": alarm.run,
+    "aggregation": aggregation.run,
 }  # what else was tried: only when asked for
 
 

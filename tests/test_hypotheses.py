@@ -8,7 +8,7 @@ from scipy.stats import binom, norm
 from sklearn.gaussian_process.kernels import RBF
 
 import likeset as ls
-from likeset import comparison
+from likeset import checks, comparison
 
 FAMILIES = [
     ls.Gaussian(0.5),
@@ -196,6 +196,49 @@ def test_e_values_and_bounds_never_contradict_each_other(family, voices):
         if found.log_e_value[0] > 0.01:
             back = s.lower(x, alpha=float(np.exp(-found.log_e_value[0])))[0]
             assert back == pytest.approx(c, abs=1e-4 * (high - low))
+
+
+CONVEX = [family for family in checks.built_in_families() if family.convex]
+SPACES = {
+    "ball": lambda: ls.Linear(2, 1.5),
+    "no bound": lambda: ls.Linear(2),
+    "ellipsoid": lambda: ls.LinearEllipsoid([[1.0, 0.3], [0.3, 0.5]], 1.5),
+    "functions": lambda: ls.RKHS(RBF(0.8), 1.5, dim=2),
+}
+VOICES = [None, "auto", ls.Patience(), ls.Windows(np.eye(2)), ls.Patience().within(ls.Windows(np.eye(2)))]
+
+
+def matrix():
+    """Every family in every space; one space each is quick, the others are left to the slow tests."""
+    for i, family in enumerate(CONVEX):
+        for j, where in enumerate(SPACES):
+            marks = [] if (i - j) % len(SPACES) == 0 else [pytest.mark.slow]
+            yield pytest.param(family, where, marks=marks, id=f"{family!r}-{where}")
+
+
+@pytest.mark.parametrize(("family", "where"), list(matrix()))
+def test_no_contradiction_for_any_family_space_and_voices(family, where):
+    """Every family in every space; voices take turns, so that each meets every space and many families."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.normal(size=(24, 2)), axis=0)
+    x[6:10] = x[5]
+    y = family.sample(x @ THETA[:2], rng)
+    first = CONVEX.index(family) + list(SPACES).index(where)
+    sequence = ls.ConfidenceSequence(family, SPACES[where](), voices=VOICES[first % len(VOICES)])
+    sequence.update(x, y)
+    s = sequence.set
+    asked = np.array([[0.7, -0.2], [0.1, 1.1]])
+    low, high = s.lower(asked), s.upper(asked)
+    for off in (-0.2, 0.0, 1e-9):
+        below, above = s.evidence(asked, below=low + off), s.evidence(asked, above=high + off)
+        assert np.array_equal(below.e_value > 20, low > low + off)
+        assert np.array_equal(above.e_value > 20, high < high + off)
+        assert (below.gap >= 0.0).all() and (above.gap >= 0.0).all()
+    found = s.evidence(asked, below=low - 0.2)
+    finite = np.isfinite(low) & (found.log_e_value < 600.0)
+    for i in np.flatnonzero(finite):  # the other way: back from the e-value to c
+        back = s.lower(asked[i], alpha=float(np.exp(-found.log_e_value[i])))[0]
+        assert back >= low[i] - 0.2 - 1e-4 - 2.0 * s.charge
 
 
 @pytest.mark.parametrize("simultaneous", [True, False])

@@ -240,3 +240,46 @@ def test_means_that_may_be_zero_leave_an_end_open_instead_of_an_error(of):
     odds = means / (1 - means)
     realised = means[:, 0] / means[:, 1] if of == "ratio" else odds[:, 0] / odds[:, 1]
     assert (realised >= bounds.lower[0] - 1e-9).all() and (realised <= bounds.upper[0] + 1e-9).all()
+
+
+FUNCTIONS = {
+    "distance": (lambda a, b: np.abs(a - b), (1.0, 1.0)),
+    "product": (lambda a, b: a * b, (3.0, 3.0)),
+    "wave": (lambda a, b: np.sin(3 * a) * np.cos(2 * b), (3.0, 2.0)),
+    "difference": (lambda a, b: a - b, (1.0, 1.0)),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "family"), [(name, ls.Gaussian(0.5)) for name in FUNCTIONS] + [("product", ls.Laplace(0.5))], ids=repr
+)
+def test_functions_that_are_not_monotone(name, family):
+    """Members never leave the bounds and come close to them; a difference is the exact one."""
+    f, steepness = FUNCTIONS[name]
+    rng = np.random.default_rng(0)
+    X, theta = rng.normal(size=(50, 3)), np.array([0.4, -0.3, 0.2])
+    sequence = ls.ConfidenceSequence(family, ls.Linear(3, 2.0), voices=None)
+    sequence.update(X, family.sample(X @ theta, rng))
+    s, x, y = sequence.set, np.array([1.0, 0.2, 0.0]), np.array([0.0, 1.0, 0.5])
+    found = s.bounds_of(f, x, y, steepness=steepness)
+    width = found.upper[0] - found.lower[0]
+    assert 0.0 <= found.gap[0] <= 2e-3 * width
+    directions = rng.normal(size=(300, 2)) @ np.array([x, y])  # extreme points of the projection, and between them
+    points = s.support(directions).maximisers
+    share = rng.random((300, 1))
+    points = np.concatenate([points, share * points + (1 - share) * points[rng.permutation(300)]])
+    values = f(points @ x, points @ y)
+    assert (found.lower[0] <= values).all() and (values <= found.upper[0]).all()
+    assert values.max() > found.upper[0] - 0.05 * width and values.min() < found.lower[0] + 0.05 * width
+    if name == "difference":
+        assert found.upper[0] == pytest.approx(s.upper_difference(x, y)[0], abs=2e-4 * width)
+
+
+def test_a_steepness_that_is_none_is_refused():
+    s = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(2, 2.0)).set
+    for steepness in ((0.5, 1.0), (1.0,), (-1.0, 1.0), "steep"):
+        with pytest.raises(ls.LikesetError, match="steepness"):
+            s.bounds_of(lambda a, b: a - b, [1.0, 0.0], [0.0, 1.0], steepness=steepness)
+    unbounded = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(2)).set
+    low, high = unbounded.bounds_of(lambda a, b: a - b, [1.0, 0.0], [0.0, 1.0], steepness=(1.0, 1.0))
+    assert low[0] == -np.inf and high[0] == np.inf

@@ -30,6 +30,7 @@ from likeset.answers.pairs import Bounds, bounds_of_function
 from likeset.answers.peaks import Peak, maximise_upper
 from likeset.answers.points import like
 from likeset.answers.questions import Questions
+from likeset.answers.steep_pairs import bounds_of_steep
 from likeset.answers.support import Support, support, upper_gradient
 from likeset.arguments import choice, error_level, positive_integer
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError
@@ -277,12 +278,13 @@ class LikelihoodSet:
         with np.errstate(all="ignore"):  # equal rows and enormous ones: zeros and infinities are answers
             return contrast_of_means(self, self._family, first, second, of)
 
-    def bounds_of(self, function: Any, X: Any, Y: Any) -> Bounds:
+    def bounds_of(self, function: Any, X: Any, Y: Any, steepness: Any = None) -> Bounds:
         """Bounds of any function f(x'theta, y'theta) of two predictors that is monotone in each of them, row by row.
 
         ``function`` takes two arrays. That it rises or falls in each argument is looked at on a grid over the two
         intervals; what lies between is the caller's claim. The bounds are certified, within 1e-4 of the width of the
-        best ones.
+        best ones. Any other smooth function needs its ``steepness`` (L1, L2), bounds of the sizes of its two partial
+        derivatives for all plausible values (:mod:`likeset.answers.steep_pairs`).
 
         >>> import numpy as np, likeset as ls
         >>> seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(dim=2, bound=3.0))
@@ -290,8 +292,13 @@ class LikelihoodSet:
         >>> low, high = seq.set.bounds_of(lambda a, b: 5.0 * np.exp(a) - 2.0 * np.exp(b), [1.0, 0.0], [0.0, 1.0])
         >>> bool(low[0] < 5 * 2.0 - 2 * 0.6 < high[0])
         True
+        >>> apart = seq.set.bounds_of(lambda a, b: np.abs(a - b), [1.0, 0.0], [0.0, 1.0], steepness=(1.0, 1.0))
+        >>> bool(apart.lower[0] <= np.log(2.0 / 0.6) <= apart.upper[0])
+        True
         """
         first, second = pairs_of_rows(self.space, X, Y)
+        if steepness is not None:
+            return bounds_of_steep(self, function, first, second, steepness)
         return bounds_of_function(self, function, first, second)
 
     def support(
