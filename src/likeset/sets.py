@@ -661,7 +661,7 @@ class LikelihoodSet:
 
     def _split(self, inside: Array, outside: Array) -> tuple[Array, Array]:
         """Lengths outside the span that are solved for, and what the others, which are tiny, can add at most."""
-        tiny = outside <= IN_SPAN * np.hypot(np.linalg.norm(inside, axis=1), outside)
+        tiny = outside <= IN_SPAN * np.hypot(np.sqrt(np.einsum("ij,ij->i", inside, inside)), outside)
         spill = np.zeros(len(outside))
         np.multiply(self.space.bound, outside, out=spill, where=tiny & (outside > 0))
         return np.where(tiny, 0.0, outside), spill
