@@ -12,6 +12,7 @@ Several, likelihood ratios averaged:
 
 * :mod:`~likeset._solver.smooth.mixture`     Newton's method on the log-sum-exp, for exponential families
 * :mod:`~likeset._solver.absolute.mixture`   an interior point method, for Laplace noise (`mixture_unlimited`: no ball)
+* :mod:`~likeset._solver.quadratic.mixture`  the same for Gaussian noise: few rows for many, with or without a ball
 * :mod:`~likeset._solver.dual`               weighted joint sets, for everything else
 
 And :mod:`~likeset._solver.ball` where nothing has been said yet.
@@ -93,8 +94,11 @@ def prepare_reduced(target: MixtureSet | Ball) -> Kernel:
     from likeset._solver import dual
     from likeset._solver.absolute import mixture as absolute_mixture
     from likeset._solver.absolute import mixture_unlimited
+    from likeset._solver.quadratic import mixture as quadratic_mixture
     from likeset._solver.smooth import mixture as smooth_mixture
 
+    if is_quadratic(target.terms):
+        return quadratic_mixture.prepare(target, lambda reduced: dual.prepare(reduced, prepare_joint))
     if isinstance(target.terms, CompiledTerms) and target.radius < math.inf:
         return smooth_mixture.prepare(target)
     if isinstance(target.terms, PointTerms):

@@ -143,8 +143,10 @@ class MixtureForecaster:
             expected = float(np.exp(self.log_shares) @ (information(phi.law_or(self.family), mean) * sd**2))
         return expected if expected == expected else np.inf
 
-    def belief_about_z(self) -> tuple[float, float]:
-        """Mean and standard deviation of z at the latest covariate that was forecast."""
+    def belief_about_z(self, phi: Embedded) -> tuple[float, float]:
+        """Mean and standard deviation of z at phi."""
+        if not (self._latest and self._latest[0] is phi):
+            self.forecast(phi)
         mean, sd = self._moments
         shares = np.exp(self.log_shares)
         centre = float(shares @ mean)
