@@ -1,4 +1,7 @@
-"""Command line: ``python -m benchmarks [--only support growth ...] [--quick] [--compare] [--keep] [--out FILE]``."""
+"""Command line: ``python -m benchmarks [--only support growth ...] [--quick] [--compare] [--keep] [--out FILE]``.
+
+``python -m benchmarks --against PATH`` plays rounds of UCB side by side with another work tree.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import json
 import platform
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +35,7 @@ from benchmarks import (
     page,
     product,
     rkhs,
+    rounds,
     start,
     stops,
     study,
@@ -84,15 +89,21 @@ def main() -> None:
         "--compare", action="store_true", help="run the quick benchmarks of the engine and compare with the baseline"
     )
     parser.add_argument("--keep", action="store_true", help=f"make this run the baseline, {baseline.BASELINE.name}")
+    parser.add_argument(
+        "--against", type=Path, metavar="PATH", help="only rounds of UCB, side by side with the work tree at PATH"
+    )
     options = parser.parse_args()
     options.quick |= options.compare
     options.only = options.only or (list(baseline.COMPARED) if options.compare else list(BENCHMARKS))
+    chosen = {name: (BENCHMARKS | STUDIES)[name] for name in options.only}
+    if options.against:
+        chosen = {"rounds": partial(rounds.run, other=options.against)}
 
     console = Console() if sys.stdout.isatty() else Console(width=120)
     results, tables = {}, []
-    for name in options.only:
+    for name, benchmark in chosen.items():
         with Progress(console=console, transient=True) as progress:
-            report = (BENCHMARKS | STUDIES)[name](progress, options.quick)
+            report = benchmark(progress, options.quick)
         report.show(console)
         results[name] = report.records
         tables.append(report.markdown())

@@ -238,3 +238,18 @@ def _phi(sequence, x):
     assert not outside.any()
     number = sequence.ledger.number(np.asarray(x))
     return Embedded(np.asarray(x), coordinates[0], sequence.ledger.merged.count if number is None else number)
+
+
+@pytest.mark.parametrize("family, outcomes", [(ls.Poisson(), [2.0, 3.0]), (ls.Weibull(2.0), [[0.5, 1.0], [0.7, 0.0]])])
+def test_densities_of_the_outcome_scored_last_are_those_of_that_outcome_only(family, outcomes):
+    seq = ls.ConfidenceSequence(family, ls.Linear(dim=1, bound=2.0))
+    seq.update([[1.0]], [outcomes[0]])
+    made = seq.forecaster.forecast(Embedded(np.ones(1), np.ones(1), 0))
+    first, second = family.observations(np.array(outcomes))
+    y = first.copy()
+    made.log_density(y)
+    np.testing.assert_array_equal(made.log_densities(first), made.components.log_densities(first))
+    np.testing.assert_array_equal(made.log_densities(second), made.components.log_densities(second))
+    if y.ndim:
+        y[:] = second  # the same object, another outcome
+        np.testing.assert_array_equal(made.log_densities(y), made.components.log_densities(second))

@@ -1,5 +1,7 @@
 """The confidence set through the public API: membership, extrema, shapes of every kind, edge cases."""
 
+import gc
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 import likeset as ls
 from likeset import checks
+from likeset._solver.linalg import threads
 
 FAMILIES = [
     ls.Gaussian(0.5),
@@ -332,3 +335,49 @@ def test_custom_family_equals_the_built_in_one():
         sets.append(sequence.set)
     np.testing.assert_allclose(sets[0].upper(X[:6]), sets[1].upper(X[:6]), rtol=1e-5)
     checks.check_family(custom)
+
+
+# -- what a round costs ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", [ls.Gaussian(0.5), ls.Poisson()], ids=repr)
+@pytest.mark.parametrize("voices", [None, "windows"])
+def test_a_closed_form_is_known_before_a_kernel_is_prepared(family, voices):
+    space, X = ls.Linear(dim=2, bound=2.0), np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    seq = ls.ConfidenceSequence(family, space, voices=voices and ls.Windows.covering(space, X))
+    for count in (0, 1, 3):
+        seq.update(X[:count], np.ones(count))
+        found = seq.set.closed_form
+        assert "kernel" not in vars(seq.set._evidence)
+        assert found == seq.set._kernel.closed_form, count
+
+
+def test_blas_has_its_threads_back_after_nested_contexts_and_an_interrupt_on_entry(monkeypatch):
+    class Library:
+        threads = 4
+
+        def get_num_threads(self):
+            return self.threads
+
+        def set_num_threads(self, threads):
+            self.threads = threads
+
+    library = Library()
+    monkeypatch.setattr(threads, "_libraries", lambda: (library,))
+    with threads.SingleThreadedBlas():
+        with threads.SingleThreadedBlas():
+            assert library.threads == 1
+        assert library.threads == 1
+    assert library.threads == 4
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threads, "_libraries", interrupted)
+    with pytest.raises(KeyboardInterrupt), threads.SingleThreadedBlas():
+        pass
+    gc.collect()
+    monkeypatch.setattr(threads, "_libraries", lambda: (library,))
+    with threads.SingleThreadedBlas():
+        assert library.threads == 1
+    assert library.threads == 4

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likeset._solver.linalg.eigen import SMALL, eigen
+from likeset._solver.linalg.eigen import SMALL, TINY, eigen
 from likeset._solver.problem import CurveTerms, LevelSet
 from likeset._solver.quadratic import kernel as quadratic
 from likeset._solver.quadratic.pencil import pencil
@@ -282,7 +282,7 @@ def test_lengths_outside_are_one_more_coordinate(shape: tuple[int, int], radius:
     np.testing.assert_allclose(attained[finite], solution.values[finite], rtol=1e-12)
 
 
-@pytest.mark.parametrize("n", (0, 1, 2, 3, 12, 30, SMALL, SMALL + 1))
+@pytest.mark.parametrize("n", (0, 1, 2, 3, TINY, TINY + 1, 12, 30, SMALL, SMALL + 1))
 def test_eigenvectors_of_small_matrices(n: int) -> None:
     """Against LAPACK, in units of eps |H|; with repeated, zero and widely spread eigenvalues."""
     rng = np.random.default_rng(24)

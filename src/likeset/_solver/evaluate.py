@@ -84,7 +84,9 @@ def log_sum_exp(exponents: Array) -> Array:
     """log sum_k exp(exponents[..., k]), without overflow; -inf for no exponents at all, or where all are -inf."""
     if exponents.shape[-1] <= _FEW:
         return np.logaddexp.reduce(exponents, axis=-1)
-    top = np.max(exponents, axis=-1, keepdims=True)
+    top = np.maximum.reduce(exponents, axis=-1, keepdims=True)
+    if np.isfinite(top).all():
+        return np.asarray(np.log(np.add.reduce(np.exp(exponents - top), axis=-1)) + top[..., 0])
     safe = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore", over="ignore"):
         return np.asarray(np.log(np.sum(np.exp(exponents - safe), axis=-1)) + safe[..., 0])

@@ -170,7 +170,7 @@ class Solution:
 
 def directionless(A: Array, outside: Array | None) -> NDArray[np.bool_]:
     """Rows that are zero, inside and outside the span: a'theta is zero whatever theta is."""
-    flat: NDArray[np.bool_] = np.logical_not(np.any(A != 0.0, axis=1))
+    flat: NDArray[np.bool_] = np.logical_not(np.logical_or.reduce(A != 0.0, axis=1))
     return flat if outside is None else flat & (outside == 0.0)
 
 

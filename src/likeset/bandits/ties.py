@@ -11,8 +11,10 @@ TIE = 1e-6  # relative: bounds closer than this are ties (they are rounded outwa
 
 def tie_width(scores: Array) -> float:
     """Differences of scores that mean nothing."""
-    finite = scores[np.isfinite(scores)]
-    return TIE * float(np.abs(finite).max()) if len(finite) else 0.0
+    largest = float(np.maximum.reduce(np.abs(scores), initial=0.0))
+    if not largest < np.inf:
+        largest = float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0))
+    return TIE * largest
 
 
 def highest(scores: Array, rng: np.random.Generator | None) -> int:

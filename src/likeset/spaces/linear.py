@@ -10,7 +10,6 @@ import numpy as np
 
 from likeset._typing import EPS, Array
 from likeset.arguments import LARGEST, positive, positive_integer, rows
-from likeset.compiling import REORDER, kernel
 from likeset.errors import InvalidArgumentError
 
 _SHORTEST = 1 / LARGEST  # of a covariate's largest entry; the square of a shorter one may be zero
@@ -33,9 +32,10 @@ class LinearBasis:
         inside = x @ self.vectors
         if self.vectors.shape[1] == len(self.vectors):
             return inside, np.zeros(len(x))
-        outside = np.empty(len(x))
-        reject(x, inside @ self.vectors.T, outside)
-        return inside, outside
+        residual = x - inside @ self.vectors.T
+        squared = np.einsum("ij,ij->i", residual, residual)
+        rounding = _NEW_DIRECTION**2 * x.shape[1] * np.einsum("ij,ij->i", x, x)
+        return inside, np.where(squared > rounding, np.sqrt(squared), 0.0)
 
     def including(self, x: Array) -> LinearBasis:
         """Append the unit vector of the part of x outside the span, if there is one."""
@@ -84,18 +84,6 @@ class LinearBasis:
         # Twice is enough for orthogonality to rounding.
         once = x - (x @ self.vectors) @ self.vectors.T
         return once - (once @ self.vectors) @ self.vectors.T
-
-
-@kernel(fastmath=REORDER)
-def reject(x: Array, projected: Array, outside: Array) -> None:
-    """Write |x - projected| for every row x, zero where it is rounding only."""
-    n, dim = x.shape
-    for k in range(n):
-        length = rest = 0.0
-        for j in range(dim):
-            length += x[k, j] ** 2
-            rest += (x[k, j] - projected[k, j]) ** 2
-        outside[k] = sqrt(rest) if rest > _NEW_DIRECTION**2 * dim * length else 0.0
 
 
 class Linear:

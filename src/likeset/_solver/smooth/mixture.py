@@ -82,7 +82,7 @@ class Prepared(Kernel):
 
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
         near = np.zeros((0, A.shape[1])) if near is None else near
-        length = np.linalg.norm(A, axis=1)
+        length = np.sqrt(np.einsum("ij,ij->i", A, A))
         moving = length > 0.0
         points, upper = np.tile(self.centre, (len(A), 1)), np.zeros(len(A))
         if moving.any():
