@@ -112,12 +112,17 @@ class LikelihoodSet:
         """Whether no parameter is plausible: a certified alarm, at level alpha, that the model is wrong."""
         return not self._evidence.says_nothing and self._kernel.status == "empty"
 
+    @property
+    def has_alarm(self) -> bool:
+        """Whether laws outside the model were listened to, so that :meth:`diagnose` has something to say."""
+        return self._heard is not None
+
     def diagnose(self) -> Diagnosis:
-        """What beat the model, in words (``str``) and nats; for sequences with an alarm.
+        """What beat the model, in words (``str``) and nats; for sequences with an alarm (docs/alarm.md).
 
         >>> import likeset as ls
         >>> rng = np.random.default_rng(0)
-        >>> seq = ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(dim=1, bound=2.0), alarm=True)
+        >>> seq = ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(dim=1, bound=2.0))
         >>> seq.update(np.ones((50, 1)), rng.normal(0.3, 1.0, size=50))
         >>> seq.set.is_empty
         True
@@ -126,8 +131,9 @@ class LikelihoodSet:
         """
         if self._heard is None:
             raise InvalidArgumentError(
-                "alarm", None, "was not asked for", "make the sequence with ConfidenceSequence(..., alarm=True)"
-            )
+                "alarm", False, "is off, by choice or because no laws outside the family are known",
+                "make the sequence with ConfidenceSequence(..., alarm=True)",
+            )  # fmt: skip
         return Diagnosis(self._heard.names, self._heard.nats.copy(), self.is_empty, self.alpha)
 
     def nuisance_interval(self) -> tuple[float, float]:
@@ -317,6 +323,8 @@ class LikelihoodSet:
     @property
     def closed_form(self) -> bool:
         """Whether extrema are so cheap that bookkeeping to save some does not pay."""
+        if self._convex and isinstance(self._evidence, Evidence):
+            return self._evidence.closed_form  # a policy that solves for nothing this round prepares nothing
         return self._kernel.closed_form
 
     def upper_gradient(self, X: Any) -> tuple[Array, Array]:
@@ -371,7 +379,7 @@ class LikelihoodSet:
     def _answering(self) -> Kernel:
         """The kernel of a set that is not empty."""
         if self._kernel.status == "empty":
-            raise EmptySetError(self.alpha)
+            raise EmptySetError(self.alpha, "" if self._heard is None else self.diagnose().beaten)
         return self._kernel
 
     def _at(self, alpha: float | None) -> LikelihoodSet:

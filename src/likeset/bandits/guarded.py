@@ -13,6 +13,7 @@ from likeset.arguments import flag, positive_integer, real_number
 from likeset.bandits.believing import Beliefs, hopes
 from likeset.bandits.continuous import Box, most_optimistic, search
 from likeset.bandits.failures import Failures
+from likeset.bandits.learnt_scales import ScalesBelief
 from likeset.bandits.policy import Policy
 from likeset.bandits.safety import Mask, Safety
 from likeset.bandits.ties import highest
@@ -338,6 +339,9 @@ class Guarded(Policy):
         return bool(self._running.ceiling[slot] < self._running.floor[slots].max())
 
     def _belief_scores(self, belief: Any, rows: Array) -> Array:
+        if isinstance(belief, ScalesBelief):
+            improvement, chances = belief.log_improvement(rows, self.reward.sign), self._failures.chances(rows)
+            return improvement if chances is None else improvement + np.log(np.maximum(chances, 1e-300))
         scores, chances = hopes(belief, rows, self.reward.sign, self.exploration), self._failures.chances(rows)
         if chances is None:
             return scores

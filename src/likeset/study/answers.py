@@ -25,16 +25,23 @@ _NEUTRAL = {"difference": 0.0, "ratio": 1.0, "odds": 1.0}
 
 
 def alarm(s: LikelihoodSet) -> dict[str, Any]:
-    """Whether the data refute the model at level alpha, and what to do then."""
+    """Whether the data refute the model at level alpha ("rings"), and what that means ("text").
+
+    "listens": whether laws outside the model are asked; "nats": by how much each forecast better than the model.
+    """
     rings = s.is_empty
+    said = s.diagnose() if s.has_alarm else None
     text = ""
     if rings:
+        beaten = f": {said.beaten}" if said is not None else ""
         text = (
-            f"No parameter is plausible: at level {s.alpha:g} the data refute the model. Check the family and its "
-            f"scale, "
-            "the order of the rows, and what the outcome depends on; no interval below can be trusted."
+            f"No parameter is plausible: at level {s.alpha:g} the data refute the model{beaten}. Check the family and "
+            "its scale, the order of the rows, and what the outcome depends on; no interval below can be trusted."
         )
-    return {"rings": rings, "text": text}
+    elif said is not None and s.n_observations:
+        text = f"The alarm is quiet: {said.beaten}."
+    nats = {} if said is None else dict(zip(said.names, said.nats.tolist(), strict=True))
+    return {"rings": rings, "text": text, "listens": said is not None, "nats": nats}
 
 
 def rows(definition: Definition, s: LikelihoodSet, counts: Counts) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from likeset.arguments import positive_integer
 from likeset.bandits.continuous import Box
 from likeset.bandits.elimination import Elimination
 from likeset.bandits.guarded import Guarded
+from likeset.bandits.learnt_scales import LearntScales
 from likeset.bandits.policy import Recommendation
 from likeset.bandits.under_way import Choice
 from likeset.bandits.until import Certificate, Until
@@ -33,6 +34,7 @@ from likeset.study.surface import surface_of
 
 MOST_SETTINGS, MOST_AT_ONCE = 1000, 100
 _LOG_ODDS, _FAR = 4.0, 1e9
+_FIRST = 2  # settings for each factor before choices go by beliefs
 
 
 class Chooser:
@@ -58,15 +60,25 @@ class Chooser:
             reward=self.surface.reward,
             safe=None if beside is None else beside.safety(sequence),
             success=self._success(sequence),
+            belief=self._learner(),
             until=until,
             rng=np.random.default_rng([definition.campaign.seed, len(runs)]),
         )
         self._resume()
 
+    def _learner(self) -> LearntScales | None:
+        """In a smooth model of plain numbers choices go by scales that are learnt from them."""
+        if not self.definition.smooth or self.surface.scale.link != "identity":
+            return None
+        factors = self.definition.factors
+        return LearntScales([0.0 if isinstance(f, Levels) else 2.0 for f in factors])
+
     def ask(self, n: Any) -> list[Run]:
         """``n`` different settings to run next, each knowing of those before it and of those pending."""
         count = positive_integer("n", n, MOST_AT_ONCE, "a batch is chosen one by one")
         choices = self._deciding(count)
+        if choices is None:
+            choices = self._scattered(count)
         if choices is None:
             chosen = self.policy.ask(n=count)
             choices = self.policy._out.choices[-len(chosen) :]
@@ -86,6 +98,18 @@ class Chooser:
         if decider.stopped:
             return None
         return [Choice(rows[i]) for i in decider.ask(n=min(n, len(rows)))]
+
+    def _scattered(self, n: int) -> list[Choice] | None:
+        """The first settings of a box, two for each factor, spread evenly: before that there is little to believe."""
+        box, done = self.policy.arms, len(self.engine) + len(self.policy._out.choices)
+        if not isinstance(box, Box) or self.policy.safety.constraints or done >= _FIRST * len(box.values):
+            return None
+        shares = spread_evenly(done, n, len(box.values), self.definition.campaign.seed)
+        points = box.box[:, 0] + shares * (box.box[:, 1] - box.box[:, 0])
+        for j, values in enumerate(box.values):
+            if values is not None:
+                points[:, j] = values[(shares[:, j] * len(values)).astype(int)]
+        return [Choice(x) for x in box.snapped(points)]
 
     def recommend(self) -> Recommended:
         """The setting with the best guarantee."""
@@ -223,6 +247,24 @@ def _box(definition: Definition) -> list[Any]:
             whole = np.arange(f.low, f.high + 0.5) if f.whole else None
             sides.append((-1.0, 1.0) if whole is None else set(((whole - f.centre) / f.scale).tolist()))
     return sides
+
+
+def spread_evenly(start: int, count: int, dimension: int, seed: int) -> Array:
+    """Points number ``start`` and following of [0, 1)^dimension that fill it evenly: Halton's, shifted at random.
+
+    >>> spread_evenly(0, 2, 1, seed=0).round(3).tolist() == spread_evenly(0, 4, 1, seed=0)[:2].round(3).tolist()
+    True
+    """
+    shifts = np.random.default_rng([seed, 0]).uniform(size=dimension)
+    primes = [p for p in range(2, 10 * dimension + 10) if all(p % q for q in range(2, p))][:dimension]
+    points = np.zeros((count, dimension))
+    for j, prime in enumerate(primes):
+        for i in range(count):
+            number, share = start + i + 1, 1.0 / prime
+            while number:
+                points[i, j] += share * (number % prime)
+                number, share = number // prime, share / prime
+    return np.asarray((points + shifts) % 1.0)
 
 
 class SettingsBox(Box):

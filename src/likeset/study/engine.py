@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import fields
 from typing import Any
 
@@ -14,15 +15,18 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.errors import FileFormatError, InvalidArgumentError
+from likeset.families.binomial import Bernoulli
 from likeset.persistence.descriptions import describe, piece_from
 from likeset.persistence.durable import STATE_BYTES_PER_ROW, STATE_EVERY, _begin, _contents, _continue, _restore
 from likeset.persistence.rebuild import Rows
+from likeset.progress import counted, shown_elsewhere
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet
 from likeset.study.answers import Counts
 from likeset.study.beside import WORKED, Beside
 from likeset.study.definition import Batch, Definition
-from likeset.study.pooling import can_pool, pooled
+from likeset.study.factors import Levels
+from likeset.study.pooling import ALONE, can_pool, pooled
 from likeset.study.questions import questions
 from likeset.study.surface import space_of, surface_of
 
@@ -39,13 +43,18 @@ class Engine:
         space = space_of(definition)
         self.beside = Beside(definition, PARTS) if definition.campaign.given else None
         if settings is None:  # what "auto" means today is what it will mean for this study
-            self.sequence = ConfidenceSequence(definition.family, space, definition.alpha)
+            alarm: Any = False if _nothing_to_hear(definition) else "auto"
+            self.sequence = ConfidenceSequence(definition.family, space, definition.alpha, alarm=alarm)
             self._announce()
         else:
             described = settings["voices"]
             voices = None if described is None else piece_from("windows", described, None)
-            self.sequence = ConfidenceSequence(definition.family, space, definition.alpha, voices=voices)
+            alarm = settings.get("alarm", False)  # studies of earlier releases have none
+            self.sequence = ConfidenceSequence(definition.family, space, definition.alpha, voices=voices, alarm=alarm)
         self._pools = self.beside is None and can_pool(definition, self.sequence)
+        if self._pools:  # a law outside the model is no mixture of its own rows: it may not score them together
+            self.sequence._rows_heard = ALONE
+            self.sequence._running.alarm = self.sequence._fresh_alarm()
         self._centre = surface_of(definition).centre  # of z in a smooth model: an offset of every row
         self._told: list[Array] = []  # how many rows each scored one stands for
         self._count = 0  # their sum
@@ -69,7 +78,8 @@ class Engine:
     def settings(self) -> dict[str, Any]:
         """What a store keeps beside the definition."""
         voices = self.sequence.voices
-        return {"voices": None if voices is None else json.loads(json.dumps(describe(voices)))}
+        described = None if voices is None else json.loads(json.dumps(describe(voices)))
+        return {"voices": described, "alarm": self.sequence.alarm}
 
     def __len__(self) -> int:
         return self._count
@@ -99,9 +109,11 @@ class Engine:
             return self._update_beside(batch, on_rows)
         before, done = self.sequence.n_observations, 0
         scored, told = pooled(self.definition, batch, len(self)) if self._pools else (batch, np.ones(len(batch)))
-        for start in range(0, len(scored), ROWS_AT_ONCE):
+        starts = range(0, len(scored), ROWS_AT_ONCE)
+        for start in counted(starts, len(starts), "scoring rows"):
             part = scored.part(start, start + ROWS_AT_ONCE)
-            self.sequence.update(part.x, part.y, **part.options)
+            with shown_elsewhere() if len(starts) > 1 else nullcontext():
+                self.sequence.update(part.x, part.y, **part.options)
             done += int(told[start : start + ROWS_AT_ONCE].sum())
             on_rows(done)
         self._take(told)
@@ -183,3 +195,10 @@ class Engine:
             return Rows(*(scored[part] for part in PARTS)).checked(self.definition.family, self.sequence.space)
         except (KeyError, ValueError) as error:
             raise FileFormatError(f"the store is damaged: {error}; restore it from a backup.") from error
+
+
+def _nothing_to_hear(definition: Definition) -> bool:
+    """Zeros and ones with a probability of their own for every level: no law of single outcomes can contradict that."""
+    one_factor = definition.formula is None and len(definition.factors) == 1
+    levels = one_factor and isinstance(definition.factors[0], Levels)
+    return levels and type(definition.family) is Bernoulli and not {"trials", "offset"} & set(definition.roles)

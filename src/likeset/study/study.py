@@ -9,6 +9,7 @@ import numpy as np
 
 from likeset.arguments import file_path, flag, real_array, writing
 from likeset.errors import InvalidArgumentError, StoreError
+from likeset.evidence.alarm import Diagnosis
 from likeset.extras import optional_packages
 from likeset.persistence.atomic_file import write_file
 from likeset.sets import LikelihoodSet
@@ -209,8 +210,12 @@ class Study(Record):
         return pandas.DataFrame(self.rows()).dropna(axis="columns", how="all")
 
     def alarm(self) -> dict[str, Any]:
-        """Whether the data refute the model ("rings"), and what that means ("text")."""
+        """Whether the data refute the model ("rings"), what that means ("text"), and what was heard ("nats")."""
         return answers.alarm(self.set)
+
+    def diagnose(self) -> Diagnosis:
+        """What beat the model, in words (``str``) and nats; see docs/alarm.md for what the alarm can hear."""
+        return self.set.diagnose()
 
     def verdict(self) -> dict[str, str]:
         """The verdict on each level against the control, or on each coefficient."""

@@ -53,17 +53,15 @@ def _certificates(table: Table) -> str:
         return ""
     times = _looks(table)
     rows = []
-    for (problem, method), own in table.groups("problem", "method"):
-        runs = [run for _, run in own.groups("repeat")]
-        stops = [int(run["t"][run["left"] == 1][0]) for run in runs if (run["left"] == 1).any()]
-        rows.append((
-            panel(problem),
-            label_of(method),
-            *(f"{np.median(own.where(t=t)['left']):g}" for t in times),
-            f"{len(stops)} of {len(runs)}",
-            f"{np.median(stops):g}" if stops else "none",
-            f"{sum(not run['best_left'].all() for run in runs)} of {len(runs)}",
-        ))  # fmt: skip
+    for (problem,), part in table.groups("problem"):
+        for method in sorted_methods(part.distinct("method")):
+            own = part.where(method=method)
+            runs = [run for _, run in own.groups("repeat")]
+            stops = [int(run["t"][run["left"] == 1][0]) for run in runs if (run["left"] == 1).any()]
+            lost = sum(not run["best_left"].all() for run in runs)
+            medians = [f"{np.median(own.where(t=t)['left']):g}" for t in times]
+            found = f"{len(stops)} of {len(runs)}", f"{np.median(stops):g}" if stops else "none"
+            rows.append((panel(problem), label_of(method), *medians, *found, f"{lost} of {len(runs)}"))
     headings = ("problem", "method", *(f"arms left at {t}" for t in times), "runs with a certificate",
                 "their median round", "runs in which the best arm was ruled out")  # fmt: skip
     return parts.folded("Arms that may be best, played for a certificate", parts.table(headings, rows))
@@ -122,7 +120,7 @@ def _theory(table: Table) -> str:
             row.status,
             f"{row.realised:.3g}",
             f"{row.bound:.3g}",
-            f"{row.ratio:.3g}" if np.isfinite(row.ratio) else "",
+            f"{row.ratio:.3g}" if np.isfinite(row.ratio) else "none",
             f"{row.promise:.0%}" if row.promise > 0 else "none",
             f"{row.held} of {row.runs}",
         )
