@@ -31,7 +31,7 @@ def test_a_campaign_survives_a_kill_and_goes_on_as_if_nothing_had_happened(tmp_p
     states = [run.state for run in study.runs()][:RUNS]
     assert states == ["told"] * (FAILS - 1) + ["failed"] + ["told"] * (RUNS - FAILS)
     best = max(truth(run.setting) for run in study.runs() if run.state == "told")
-    assert best > 85.0  # of 95; a random search of 17 runs reaches that in a third of all cases
+    assert best > 85.0  # of 95; random search gets there in a quarter of all cases
     advice = study.recommend()
     assert advice.bound <= truth(advice.setting) and advice.bound + advice.gap >= 95.0 and np.isfinite(advice.gap)
 
