@@ -26,7 +26,8 @@ from likeset.cuts import CutSet
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
 from likeset.evidence.alarm import Diagnosis, Heard
 from likeset.evidence.evidence import ROUNDING, Evidence
-from likeset.evidence.unknown_scale import ScaleEvidence
+from likeset.evidence.scale_voices import ScaleVoices
+from likeset.evidence.unknown_scale import AnyEvidence, ScaleEvidence
 from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.families.base import Family
 from likeset.hypotheses import EValue, least_evidence
@@ -70,7 +71,7 @@ class LikelihoodSet:
         self,
         space: Space,
         basis: Basis,
-        evidence: Evidence | ScaleEvidence | ShapeEvidence,
+        evidence: AnyEvidence,
         alpha: float,
         convex: bool,
         n_observations: int,
@@ -578,9 +579,9 @@ class LikelihoodSet:
         np.multiply(self.space.bound, ROUNDING * rounding, out=rounding, where=rounding > 0)
         return inside, leaving, spill + rounding, apart, (first, second)
 
-    def _uncertain(self) -> ScaleEvidence | ShapeEvidence:
+    def _uncertain(self) -> ScaleEvidence | ScaleVoices | ShapeEvidence:
         """The evidence, if something about the family is unknown."""
-        if not isinstance(self._evidence, ScaleEvidence | ShapeEvidence):
+        if isinstance(self._evidence, Evidence):
             raise InvalidArgumentError(
                 "nuisance",
                 None,

@@ -221,3 +221,16 @@ class Evidence:
 
     def _contributions(self, losses: Array) -> Array:
         return self.gains + np.where(np.isneginf(self.gains), 0.0, losses)
+
+
+def depth_of(evidence: Evidence) -> tuple[float, float]:
+    """Bounds of level - min log R, from whether sets at higher levels are empty; for sets that are nearly so."""
+    kernel = evidence.kernel
+    level = evidence.threshold + evidence.charge
+    attained = level - float(evidence.log_ratio((evidence.groups.coordinates @ kernel.centre)[None])[0])
+    if kernel.status != "empty":
+        return 0.0, 0.0
+    for part in (0.9999, 0.99, 0.9, 0.5):
+        if replace(evidence, threshold=evidence.threshold - part * attained).kernel.status == "empty":
+            return attained, part * attained
+    return attained, 0.0
