@@ -11,6 +11,7 @@ shape of the terms and on the number of voices. One voice, a joint set:
 Several, likelihood ratios averaged:
 
 * :mod:`~likeset._solver.smooth.mixture`     Newton's method on the log-sum-exp, for exponential families
+  (`smooth.mixture_unlimited`: Gaussian noise without a ball)
 * :mod:`~likeset._solver.absolute.mixture`   an interior point method, for Laplace noise (`mixture_unlimited`: no ball)
 * :mod:`~likeset._solver.dual`               weighted joint sets, for everything else
 
@@ -76,9 +77,12 @@ def prepare(target: MixtureSet) -> Kernel:
     from likeset._solver.absolute import mixture as absolute_mixture
     from likeset._solver.absolute import mixture_unlimited
     from likeset._solver.smooth import mixture as smooth_mixture
+    from likeset._solver.smooth import mixture_unlimited as quadratic_unlimited
 
     if isinstance(target.terms, CompiledTerms) and target.radius < math.inf:
         return smooth_mixture.prepare(target)
+    if is_quadratic(target.terms):
+        return quadratic_unlimited.prepare_unlimited(target)
     if isinstance(target.terms, PointTerms):
         limited = target.radius < math.inf
         return absolute_mixture.prepare(target) if limited else mixture_unlimited.prepare_unlimited(target)

@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
+from typing import ClassVar
 
 import numpy as np
 
@@ -111,6 +112,7 @@ class Evidence:
     voices: VoiceTable
     threshold: float
     bound: float
+    convex: ClassVar[bool] = True  # in theta
 
     @cached_property
     def audible(self) -> VoiceTable:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import exp, inf, log
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from likeset.evidence.directional import with_directions
 from likeset.evidence.evidence import ROUNDING, Evidence, Groups, depth_of
 from likeset.voices.directions import Measured
 
-_NEWTON = 80
+_NEWTON = 120
 _FURTHEST = 300.0  # |log s| up to which kernels are asked
 _NOTHING = 1e-9  # nats that all terms together are worth at most where s is so small that they do not count
 
@@ -56,6 +57,7 @@ class ScaleVoices:
     own_gain: Gain | None
     threshold: float
     bound: float
+    convex: ClassVar[bool] = False  # in theta alone: only level sets are
     _made: dict[float, Evidence] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def with_directions(self, measured: Measured, share: float, count: int) -> ScaleVoices:
@@ -153,9 +155,6 @@ class ScaleVoices:
             gain = self.own_gain
             sizes = np.maximum(sizes, [gain.size(float(at)) for at in t])
         return np.asarray(sizes)
-
-    convex = False
-    """Whether log R is convex in theta; it is quasi-convex only."""
 
     @property
     def level_sets(self) -> ScaleVoices:
@@ -303,7 +302,7 @@ class ScaleVoices:
         total = F.sum(axis=1)
         if counts > 0.0:
             t = np.clip(np.where(total > 0.0, np.log(counts / np.where(total > 0.0, total, 1.0)), high), low, high)
-        for _ in range(_NEWTON):
+        for number in range(_NEWTON):
             value, first, second = self._gain(t)
             with np.errstate(over="ignore", invalid="ignore"):
                 grown = np.where(F > 0.0, F * np.exp(t)[:, None], 0.0)
@@ -316,9 +315,9 @@ class ScaleVoices:
                 slope = np.where(np.isfinite(slope), slope, inf)
                 low, high = np.where(slope < 0.0, t, low), np.where(slope > 0.0, t, high)
                 new = t - slope / bend
-            new = np.where(
-                (slope == 0.0), t, np.where((bend > 0.0) & (low < new) & (new < high), new, 0.5 * (low + high))
-            )
+            # Between brackets, and halved now and then: where R grows like exp(e^t), Newton's steps have length one.
+            steady = (bend > 0.0) & (low < new) & (new < high) & ((number % 4 != 3) | (np.abs(new - t) < 0.5))
+            new = np.where(slope == 0.0, t, np.where(steady, new, 0.5 * (low + high)))
             done = np.abs(new - t) <= 1e-12 * (1.0 + np.abs(t))
             t = new
             if done.all():

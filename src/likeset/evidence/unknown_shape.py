@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,6 +38,7 @@ class ShapeEvidence:
     voices: VoiceTable
     threshold: float
     bound: float
+    convex: ClassVar[bool] = True  # in theta, once the shape is projected out
     _made: dict[float, Evidence] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def at(self, p: float) -> Evidence:
