@@ -34,6 +34,7 @@ from benchmarks import (
     stops,
     study,
     support,
+    unknown,
     updates,
     variants,
     voices,
@@ -67,6 +68,7 @@ STUDIES = {
     "laboratory": laboratory.run,
     "contrasts": contrasts.run,
     "coefficients": contrasts.run_coefficients,
+    "unknown": unknown.run,
     "alarm": alarm.run,
 }  # what else was tried: only when asked for
 

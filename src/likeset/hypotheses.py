@@ -41,6 +41,7 @@ ACCURACY = 1e-7
 COARSE = 1e-4
 """The same where log R is not convex, and every level solved for gives one inequality."""
 _FLOOR_STEPS = tuple(10.0 ** np.arange(-9, 15))
+_FEW_FLOOR_STEPS = (1e-2, 1.0, 1e2)  # where every level is a search over scales
 _FLOOR_SOLVES = 24
 _SOLVES = 14
 _SHARED = 4  # levels at which all rows are solved for at once before each goes its own way
@@ -220,10 +221,10 @@ class _Search:
 
     def _certified_floor(self) -> float:
         """Levels further and further below the least value known until a set is empty; then halves of what is open."""
-        certified, steps = -inf, iter(_FLOOR_STEPS)
+        certified, steps = -inf, iter(_FLOOR_STEPS if self.evidence.convex else _FEW_FLOOR_STEPS)
         nats = float(self.s._evidence.nats(np.array([self.floor]))[0])
         unit = self.unit * (1.0 + abs(nats) if np.isfinite(nats) else 1.0)
-        for _ in range(_FLOOR_SOLVES):
+        for _ in range(_FLOOR_SOLVES if self.evidence.convex else len(_FEW_FLOOR_STEPS)):
             if not np.isfinite(self.floor) or self._close(np.array([certified]), np.array([self.floor]))[0]:
                 break
             level = self.floor - next(steps) * unit if certified == -inf else 0.5 * (certified + self.floor)

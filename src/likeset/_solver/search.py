@@ -90,8 +90,9 @@ class SearchKernel(Kernel):
 
     @cached_property
     def status(self) -> str:  # type: ignore[override]
-        """Empty if no p has a plausible theta."""
-        return "regular" if self._plausible[1] else "empty"
+        """Empty if it is certain that no p has a plausible theta, a point if none was found."""
+        best, found = self._plausible
+        return ("regular" if self.at(best).status != "empty" else "point") if found else "empty"
 
     @cached_property
     def centre(self) -> Array:  # type: ignore[override]

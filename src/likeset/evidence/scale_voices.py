@@ -29,7 +29,7 @@ from likeset._solver import Kernel
 from likeset._solver.ball import Ball
 from likeset._solver.evaluate import log_sum_exp, reweighted, values_and_slopes
 from likeset._solver.nuisance import Gain, ScaleTerms
-from likeset._solver.problem import VoiceTable
+from likeset._solver.problem import CurveTerms, VoiceTable
 from likeset._solver.search import SearchKernel
 from likeset._solver.voice_sums import voice_exponents
 from likeset._typing import EPS, Array, Mask
@@ -205,13 +205,7 @@ class ScaleVoices:
             most = float(self._sums(self._losses(np.zeros((1, len(self.groups.covariates))))[0]).max())
             reach = self.bound * np.hypot(self.groups.lengths, self.groups.sticking_out)
             unit = self.terms.unit
-            weights = (
-                unit.a
-                if hasattr(unit, "a")
-                else np.bincount(
-                    np.repeat(np.arange(len(self.gains)), np.diff(unit.starts)), unit.weights, minlength=len(self.gains)
-                )
-            )
+            weights = unit.a if isinstance(unit, CurveTerms) else self.terms.counts
             most = 4.0 * (most + float((weights * reach**self.terms.power).sum()))
             if most > 0.0:
                 low = max(low, min(log(_NOTHING / most), high))
@@ -270,6 +264,24 @@ class ScaleVoices:
             self.terms.scale(high if ends[0] <= kernel.low else -log(ends[0])),
             self.terms.scale(low if ends[1] >= kernel.high else -log(ends[1])),
         )
+
+    def reweighted(self, weights: Array, threshold: float) -> ScaleVoices:
+        """One voice, in which every covariate counts with a weight v in [0, 1]; by forecasts that know no scale."""
+        groups, terms, kept = self.groups, self.terms, np.ones(len(self.gains), dtype=bool)
+        if groups.loads is not None:
+            groups = groups.without_combinations()
+            kept = np.arange(len(self.gains)) < len(groups.owners)
+        v, every = groups.spread(weights), np.ones(len(self.gains))
+        every[kept] = v
+        terms = replace(
+            terms, unit=reweighted(terms.unit, every, kept), rest=v * terms.rest[kept], counts=v * terms.counts[kept],
+            constants=v * terms.constants[kept],
+        )  # fmt: skip
+        gains = np.where(v > 0, v * np.where(v > 0, self.gains[kept], 0.0), 0.0)
+        none = VoiceTable(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
+        return replace(
+            self, groups=groups, terms=terms, gains=gains, voices=none, own=0.0, own_gain=None, threshold=threshold
+        )  # fmt: skip
 
     def _depth(self, p: float) -> tuple[float, float]:
         """Bounds of level - min over theta of log R, where the set at p is empty."""
