@@ -165,7 +165,7 @@ def _joint(n: Any, s: Any) -> list[bool]:
 
 def _excludes_zero(pair: PairSet) -> bool:
     """Whether no (z, z) is in the set: on slabs of the diagonal with the certified floor."""
-    edges = np.linspace(-float(pair.reach.min()), float(pair.reach.min()), 65)
+    edges = np.linspace(float(pair.low.max()), float(pair.high.min()), 65)
     low, high = edges[:-1], edges[1:]
     for _ in range(12):
         alive = pair.floors(np.column_stack([low, low]), np.column_stack([high, high])) <= pair.level

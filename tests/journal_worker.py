@@ -10,6 +10,7 @@ import sys
 import numpy as np
 
 import likeset as ls
+from killing import fork_for_every_line
 
 
 def opened(path):
@@ -33,10 +34,4 @@ def work(path, pipe):
 if __name__ == "__main__":
     file, descriptor = sys.argv[1], int(sys.argv[2])
     opened(f"{file}-warm").update(*row(0))  # kernels are loaded before the first fork
-    for _ in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            work(file, descriptor)
-        print(child, flush=True)
-        os.waitpid(child, 0)
-        print("gone", flush=True)
+    fork_for_every_line(lambda: work(file, descriptor))

@@ -8,6 +8,7 @@ import os
 import sys
 
 import likeset as ls
+from killing import fork_for_every_line
 
 
 def opened(path):
@@ -36,10 +37,4 @@ if __name__ == "__main__":
     warm = opened(f"{file}-warm")
     warm.tell([row(0)])  # kernels are loaded before the first fork
     warm.store.close()
-    for _ in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            work(file, descriptor)
-        print(child, flush=True)
-        os.waitpid(child, 0)
-        print("gone", flush=True)
+    fork_for_every_line(lambda: work(file, descriptor))

@@ -94,7 +94,7 @@ def test_wrong_models_are_refuted_and_named_where_their_own_forecaster_is_blind(
     seq.update(x, y)
     assert seq.set.refuted == ("Gaussian(sigma=0.5) on Linear(dim=2, bound=2)",)
     assert seq.set.left == ("Gaussian(sigma=1) on Linear(dim=2, bound=2)",)
-    alone = ls.ConfidenceSequence(ls.Gaussian(0.5), PLANE)
+    alone = ls.ConfidenceSequence(ls.Gaussian(0.5), PLANE, alarm=False)
     alone.update(x, y)
     assert not alone.set.is_empty
     assert np.array_equal(seq.set.upper(np.eye(2)), seq.set.sets[1].upper(np.eye(2)))
@@ -210,3 +210,90 @@ def test_arms_are_announced_to_every_model():
 def test_what_cannot_stand_side_by_side_is_refused(make):
     with pytest.raises(ls.LikesetError):
         make()
+
+
+@pytest.mark.parametrize("families", [(ls.Poisson(), ls.Geometric()), (ls.Gaussian(0.5), ls.Gaussian(ls.Unknown()))])
+def test_saved_models_continue_bit_for_bit(tmp_path, families):
+    x, rng = rows(40), np.random.default_rng(20)
+    y = rng.poisson(np.exp(x @ THETA))
+    whole, half = (ls.AnyOf(*((f, PLANE) for f in families)) for _ in range(2))
+    whole.update(x, y)
+    half.update(x[:25], y[:25])
+    half.save(tmp_path / "models")
+    again = ls.load(tmp_path / "models")
+    assert repr(again) == repr(half) and np.array_equal(again.shares, half.shares)
+    again.update(x[25:], y[25:])
+    assert np.array_equal(again.set.upper(np.eye(2)), whole.set.upper(np.eye(2)))
+    assert np.array_equal(again.shares, whole.shares) and again.set.refuted == whole.set.refuted
+
+
+def test_files_of_models_are_not_trusted(tmp_path):
+    import zipfile
+
+    seq = two()
+    seq.update(rows(5), [1, 0, 2, 1, 0])
+    seq.save(tmp_path / "good")
+    with zipfile.ZipFile(tmp_path / "good") as good:
+        parts = {name: good.read(name) for name in good.namelist()}
+
+    def written(changed):
+        with zipfile.ZipFile(tmp_path / "bad", "w") as bad:
+            for name, content in (parts | changed).items():
+                if content is not None:
+                    bad.writestr(name, content)
+        return tmp_path / "bad"
+
+    header = parts["header.json"]
+    for changed in (
+        {"1/ledger/y.npy": None},
+        {"log_shares.npy": None},
+        {"log_shares.npy": parts["0/ledger/log_q.npy"]},
+        {"header.json": header.replace(b'"version": 4', b'"version": 99', 1)},
+        {"header.json": header.replace(b'"models": [', b'"models": [7, ', 1)},
+        {"1/ledger/x.npy": parts["0/ledger/x.npy"][:-8] + b"\0" * 8},
+    ):
+        with pytest.raises(ls.LikesetError):
+            ls.load(written(changed))
+    assert ls.load(written({})).n_observations == 5
+
+
+def test_models_with_a_family_of_ones_own_are_not_saved(tmp_path):
+    from tests.secant_family import Secant
+
+    seq = ls.AnyOf((Secant(), PLANE), (ls.Gaussian(1.0), PLANE))
+    with pytest.raises(ls.InvalidArgumentError, match="models"):
+        seq.save(tmp_path / "models")
+    assert not (tmp_path / "models").exists()
+
+
+@pytest.mark.parametrize("policy", [ls.UCB, ls.Elimination, ls.Guarded])
+def test_policies_take_several_models(policy):
+    arms = np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]])
+    rng = np.random.default_rng(21)
+    seq = ls.AnyOf((ls.Gaussian(0.1), PLANE), (ls.Gaussian(0.3), PLANE))
+    chosen = policy(seq, arms)
+    for _ in range(40):
+        if chosen.stopped:
+            break
+        arm = chosen.ask()
+        chosen.tell(arm, arms[arm] @ [1.0, 0.2] + 0.3 * rng.normal())
+    assert seq.set.refuted == ("Gaussian(sigma=0.1) on Linear(dim=2, bound=2)",)
+    low, high = seq.set.interval(arms)
+    assert (low <= arms @ [1.0, 0.2]).all() and (arms @ [1.0, 0.2] <= high).all()
+    assert chosen.recommend().arm in (0, 2)
+
+
+def test_the_belief_is_the_models_by_their_shares():
+    seq = ls.AnyOf((ls.Gaussian(0.3), PLANE), (ls.Laplace(0.3), PLANE))
+    rng = np.random.default_rng(22)
+    x = rows(30)
+    seq.update(x, x @ THETA + 0.3 * rng.normal(size=30))
+    mean, _ = seq.belief.moments(np.eye(2))
+    parts = np.array([m.belief.moments(np.eye(2))[0] for m in seq._sequences])
+    assert np.allclose(mean, seq.shares @ parts)
+    assert seq.belief.covariance(np.eye(2)).shape == (len(seq.belief.shares), 2, 2)
+    assert seq.belief.noise_precision(np.eye(2)).shape == (len(seq.belief.shares), 2)
+    later = seq.belief.supposing(np.eye(2)[:1])
+    assert later.moments(np.eye(2)[:1])[1][0] < seq.belief.moments(np.eye(2)[:1])[1][0]
+    assert seq.belief.draw(np.eye(2), np.random.default_rng(0)).shape == (2,)
+    assert seq.belief.optimistic(np.eye(2), 1.0, 2.0).shape == (2,)

@@ -241,7 +241,6 @@ WRITERS = {
     "picture of theory": lambda folder: ls.theory.study(rounds=2, repeats=1).figure(folder / "theory.png"),
     "the command compare": lambda folder: command("compare", folder, "--rounds", "2", "--repeats", "1"),
     "the command theory": lambda folder: command("theory", folder, "--rounds", "10", "--repeats", "1"),
-    "the command tour": lambda folder: command("tour", folder, "--observations", "10"),
 }
 
 

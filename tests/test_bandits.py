@@ -747,7 +747,7 @@ def test_a_fresh_sequence_is_told_of_the_arms(policy_class):
     seq, expected = telling(), telling()
     assert isinstance(seq.voices, ls.Patience)
     policy = policy_class(seq, np.eye(2))
-    expected.expect(np.eye(2), policy.purpose)
+    expected.expect(np.eye(2), policy._expected())
     assert repr(seq.voices) == repr(expected.voices) and isinstance(seq.voices, ls.Windows) == (
         policy_class in (ls.UCB, ls.Guarded)
     )

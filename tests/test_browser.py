@@ -90,16 +90,26 @@ def emulate(browser, width=1100, height=1400, dark=False, scripts=True):
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
 
 
+def press(browser, button):
+    """Press a button; if the page has just refreshed itself, the new one."""
+    wait(browser, lambda b: b.find_element("xpath", f"//button[text()='{button}']").click() or True)
+
+
 def fill(browser, **values):
     for name, value in values.items():
-        field = browser.find_element("name", name.replace("_", "-"))
-        if field.tag_name == "select":
-            from selenium.webdriver.support.ui import Select
+        wait(browser, lambda b, name=name, value=value: _filled(b, name, value))
 
-            Select(field).select_by_visible_text(value)
-        else:
-            field.clear()
-            field.send_keys(value)
+
+def _filled(browser, name, value):
+    from selenium.webdriver.support.ui import Select
+
+    field = browser.find_element("name", name.replace("_", "-"))
+    if field.tag_name == "select":
+        Select(field).select_by_visible_text(value)
+    else:
+        field.clear()
+        field.send_keys(value)
+    return True
 
 
 def test_from_a_new_study_to_a_verdict(browser, address):
@@ -127,6 +137,40 @@ def test_from_a_new_study_to_a_verdict(browser, address):
     browser.find_element("xpath", "//button[text()='Tell all of them']").click()
     see(browser, "green is better than grey")
     assert browser.find_elements("css selector", ".badge.better")
+
+
+def test_a_campaign_from_the_form_to_a_recommendation(browser, address):
+    from selenium.webdriver.common.keys import Keys
+
+    emulate(browser)
+    browser.get(f"{address}/enter?token={TOKEN}")
+    browser.find_element("link text", "New study").click()
+    fill(
+        browser, name="Coupling", factors="heat: 20 to 90", outcome="yield", setting="3", range="0 to 100",
+        family="numbers with normal noise (sigma)", model="a smooth function: the page can choose the next setting",
+    )  # fmt: skip
+    press(browser, "Begin")
+    see(browser, "Nothing is pending")
+    fill(browser, count="2")
+    press(browser, "Ask")
+    see(browser, "Asked for 2 settings")
+    wait(browser, lambda b: b.find_element("id", "run-1-0").send_keys("61.5", Keys.TAB) or True)  # the keyboard alone
+    assert browser.switch_to.active_element.text == "Tell run 1"
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    see(browser, "Recorded 1 row")
+    press(browser, "It failed")
+    see(browser, "Nothing is pending")
+    see(browser, "Recommended: heat =")
+    fill(browser, count="1")
+    press(browser, "Ask")
+    see(browser, "Tell run 3")
+    wait(browser, lambda b: b.find_elements("css selector", "img[src*='kind=band']"))
+    keep(browser, "campaign")
+    emulate(browser, 390, 1400, True)
+    keep(browser, "campaign-phone-dark")
+    sideways = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert browser.execute_script(sideways) <= 0
+    emulate(browser)
 
 
 def test_the_page_refreshes_by_itself_and_shows_the_pictures(browser, address):
@@ -228,7 +272,7 @@ def test_accessibility(browser, address, dark):
     emulate(browser, dark=dark)
     browser.get(f"{address}/enter?token={TOKEN}")
     script = AXE.read_text(encoding="utf-8")
-    for path in ("/", "/new", "/study?name=Sign-up%20page", "/nowhere"):
+    for path in ("/", "/new", "/study?name=Sign-up%20page", "/study?name=Coupling", "/nowhere"):
         browser.get(address + path)
         wait(browser, lambda b: b.find_elements("css selector", "h1"))
         browser.execute_cdp_cmd("Runtime.evaluate", {"expression": script})

@@ -66,7 +66,7 @@ def test_the_command_line_says_what_to_install(missing):
     assert missing in line and 'pip install "likeset[cli]"' in line
 
 
-@pytest.mark.parametrize("command", ["tour", "compare", "theory", "reproduce"])
+@pytest.mark.parametrize("command", ["compare", "theory", "reproduce"])
 def test_commands_that_draw_say_what_to_install_before_they_work(command, tmp_path):
     out = tmp_path / "out"
     done = python(["matplotlib"], "from likeset.__main__ import main; main()", command, "--out", str(out))

@@ -310,6 +310,21 @@ def test_only_typed_errors(fuzzer, guarded):
     assert not found, report(found, 10_000)
 
 
+def test_an_error_without_a_type_and_a_change_before_a_refusal_are_noticed(fuzzer, guarded, monkeypatch):
+    """The judge itself: calls that end in another error, in a warning, or in a typed error after something changed."""
+    sequence = ls.ConfidenceSequence(ls.Gaussian(0.3), ls.Linear(2, 1.5))
+
+    def changes_then_refuses():
+        sequence.update([1.0, 0.0], 0.1)
+        raise ls.InvalidArgumentError("x", 1, "is refused", "pass another")
+
+    bad = {"ValueError": lambda: [].index(0), "RuntimeWarning": lambda: np.float64(1.0) / np.float64(0.0)}
+    for words, call in {**bad, "changed state": changes_then_refuses}.items():
+        monkeypatch.setattr(fuzzer, "case", lambda seed, number, call=call: ("it", sequence, call, [], {}))
+        label, problem, _ = fuzzer.run(0, 0)
+        assert label == "it" and words in problem
+
+
 @pytest.mark.slow
 def test_only_typed_errors_at_length(fuzzer, guarded):
     found = failures(fuzzer, SEED + 1, 100_000)

@@ -89,6 +89,23 @@ def test_functions_of_the_ball_have_coordinates_in_the_ball(kernel, name, domain
             assert abs(float(f(points[i : i + 1])[0]) - c @ t[: len(c)]) <= length + 1e-8
 
 
+def test_a_basis_without_a_nugget_fails_this_test():
+    """Plain Cholesky rows, dependent points left out: used at first, and no basis of anything for points in order."""
+    kernel, points, rng = RBF(0.06), GRID[:, None], np.random.default_rng(3)
+    chosen, factor = [], np.zeros((0, 0))
+    for i in range(len(points)):
+        inside = np.linalg.solve(factor, kernel(points[chosen], points[i : i + 1])[:, 0])
+        rest = 1.0 - inside @ inside
+        if rest > 1e-13:
+            factor = np.block([[factor, np.zeros((len(chosen), 1))], [inside[None, :], np.sqrt(rest)]])
+            chosen.append(i)
+    lengths = []
+    for _ in range(20):
+        f = from_the_ball(kernel, points, 1.0, rng, share=1.0)
+        lengths.append(np.linalg.norm(np.linalg.solve(factor, f(points[chosen]))))
+    assert np.median(lengths) > 1.5  # of functions whose norm is one
+
+
 @pytest.mark.parametrize("windows", [None, "auto"], ids=["joint", "windows"])
 def test_the_grid_of_the_docs_scanned_left_to_right(windows):
     """The truth stays in the set whenever its evidence, recomputed by hand, allows it; bands cover it then, too."""

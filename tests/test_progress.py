@@ -77,3 +77,34 @@ def test_short_work_shows_nothing(monkeypatch):
 def test_times_left_are_those_of_the_rate_so_far():
     assert told("x", 1, 100, 1.0) == "likeset: x 1 %, 1 min 39 s left"
     assert told("x", 0, 100, 1.0) == "likeset: x 0 %" and told("x", 0, 0, 1.0).endswith("0 s left")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_studies_show_scoring_reopening_and_looking_back(tmp_path, monkeypatch):
+    """One line at a time: what is inside of something that shows its progress is silent."""
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "EVERY", -1.0)
+    monkeypatch.setattr("likeset.study.engine.ROWS_AT_ONCE", 20)
+    monkeypatch.delenv("LIKESET_QUIET", raising=False)
+
+    def seen(call):
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        call()
+        return set(re.findall(r"likeset: ([a-z ]+) \d+ %", terminal.getvalue()))
+
+    def begun():
+        factors, outcome = {"v": ["a", "b"]}, {"y": ls.Bernoulli()}
+        return ls.Study("long", factors=factors, outcome=outcome, control="a", store=tmp_path / "s.db")
+
+    study = begun()
+    rows = [{"v": "ab"[i % 2], "y": i % 3 % 2} for i in range(60)]
+    assert seen(lambda: study.tell(rows)) == {"scoring rows"}
+    assert "taking rows up again" in seen(lambda: begun().rows())
+    assert seen(lambda: study._looks(5)) == {"looking at earlier times"}
+    with progress.shown_elsewhere():
+        assert seen(lambda: study.tell(rows[:41])) == set()

@@ -68,7 +68,7 @@ def test_survival_pairs_and_plain_times():
     np.testing.assert_array_equal(sequence.ledger.y.rows[:, 1], [0, 1, 1, 1, 1, 0])
     # Censoring is information about z from one side only.
     censored = fresh(ls.Weibull(1.0), dim=1)
-    censored.update(np.ones(30), [(3.0, 0)] * 30)
+    censored.update(np.ones(30), [(0.5, 0)] * 30)
     low, high = censored.set.interval([1.0])
     assert low[0] == pytest.approx(-2.0)
     assert high[0] < 0

@@ -354,7 +354,7 @@ def test_a_folder_that_is_gone_or_in_the_way_is_a_typed_error(tmp_path):
         write_atomically(Path("/proc/nowhere/file"), b"x")
 
 
-@pytest.mark.parametrize("command", ["reproduce", "tour", "compare", "theory"])
+@pytest.mark.parametrize("command", ["reproduce", "compare", "theory"])
 def test_an_unusable_folder_is_one_line_in_every_command(tmp_path, monkeypatch, capsys, command):
     file = tmp_path / "a [b] [/c]"
     file.parent.mkdir()

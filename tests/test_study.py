@@ -204,7 +204,9 @@ def test_sorting_by_anything_else_is_no_reason_for_a_warning():
 def test_the_table_is_what_the_engine_says():
     study, frame = signup(), visits(300)
     study.tell(frame)
-    sequence = ls.ConfidenceSequence(ls.Bernoulli(), study.set.space, voices=study._fresh().sequence.voices)
+    sequence = ls.ConfidenceSequence(
+        ls.Bernoulli(), study.set.space, voices=study._fresh().sequence.voices, alarm=False
+    )
     sequence.update(np.eye(3)[["ABC".index(v) for v in frame["variant"]]], frame["converted"])
     low, high = sequence.set.interval(np.eye(3))
     table = study.table().set_index("level")

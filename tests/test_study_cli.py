@@ -51,7 +51,7 @@ def test_watch_answers_with_one_command(run, tmp_path):
     found = json.loads(out)
     study = ls.Study("v", factors={"variant": ["A", "B"]}, outcome={"converted": "bernoulli"}, control="A", store=None)
     study.tell(tmp_path / "v.csv")
-    assert found["rows"] == study.to_json()["rows"] and found["alarm"] == {"rings": False, "text": ""}
+    assert found["rows"] == study.to_json()["rows"] and found["alarm"] == study.alarm()
     needed = {"level", "n", "estimate", "lower", "upper", "e_value", "verdict"}
     assert needed <= set(found["rows"][0])
     assert not (tmp_path / "likeset.db").exists()

@@ -1,20 +1,18 @@
 """The store of studies: continued, shared, killed, damaged, altered; nothing is lost, nothing counted twice."""
 
 import os
-import select
-import signal
 import sqlite3
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
 
 import likeset as ls
 import study_worker
-from likeset.study import database, engine
+from killing import check_kills
+from likeset.study import connections, database, engine
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks and signals")
 FACTORS = {"arm": ["a", "b"]}
@@ -403,7 +401,7 @@ def test_other_files_are_refused(tmp_path):
 
 def test_a_store_of_a_newer_release_is_refused(tmp_path):
     opened(tmp_path / "a").store.close()
-    altered(tmp_path / "a", f"PRAGMA user_version = {database.VERSION + 1}")
+    altered(tmp_path / "a", f"PRAGMA user_version = {connections.VERSION + 1}")
     with pytest.raises(ls.FileFormatError, match="install the release that wrote it"):
         opened(tmp_path / "a")
 
@@ -411,45 +409,20 @@ def test_a_store_of_a_newer_release_is_refused(tmp_path):
 # -- kills -------------------------------------------------------------------------------------------------------------
 
 
-def check_kills(folder, kills, seed):
-    """Kill a process that tells, again and again; (rows acknowledged, how often a batch was there unacknowledged)."""
-    rng, path = np.random.default_rng(seed), folder / "a"
-    receive, send = os.pipe()
-    os.set_blocking(receive, False)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    parent = subprocess.Popen(
-        [sys.executable, study_worker.__file__, str(path), str(send)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[send], text=True, env=environment,
-    )  # fmt: skip
-    acknowledged = extra = 0
-    try:
-        for _ in range(kills):
-            parent.stdin.write("\n")
-            parent.stdin.flush()
-            child = int(parent.stdout.readline())
-            said, updates = [], int(rng.integers(0, 6))
-            while len(said) < updates:
-                select.select([receive], [], [], 60.0)
-                said += received(receive)
-            time.sleep(float(rng.uniform(0.0, 0.01)))
-            os.kill(child, signal.SIGKILL)
-            assert parent.stdout.readline() == "gone\n"
-            said += received(receive)
-            acknowledged = said[-1] if said else acknowledged
-            study = study_worker.opened(path)
-            n = study.n
-            assert n == acknowledged or n == acknowledged + 1 + acknowledged % 3, (n, acknowledged)
-            ledger = study._fresh().sequence.ledger
-            assert np.array_equal(ledger.y.rows, [study_worker.row(i)["y"] for i in range(n)])
-            study.store.close()
-            extra += n > acknowledged
-            acknowledged = n
-    finally:
-        parent.stdin.close()
-        parent.wait(timeout=60)
-        parent.stdout.close()
-        os.close(receive)
-        os.close(send)
+def killed(folder, kills, seed):
+    """(rows acknowledged, batches found unacknowledged) of a study whose process is killed again and again."""
+    path = folder / "a"
+
+    def recorded():
+        study = study_worker.opened(path)
+        n, ledger = study.n, study._fresh().sequence.ledger
+        assert np.array_equal(ledger.y.rows, [study_worker.row(i)["y"] for i in range(n)])
+        study.store.close()
+        return n
+
+    acknowledged, extra = check_kills(
+        study_worker, path, kills, np.random.default_rng(seed), most=6, pause=0.01, recorded=recorded
+    )
     memory = study_worker.opened(None)
     for i in range(acknowledged):
         memory.tell([study_worker.row(i)])
@@ -457,23 +430,14 @@ def check_kills(folder, kills, seed):
     return acknowledged, extra
 
 
-def received(pipe):
-    data = b""
-    while True:
-        try:
-            data += os.read(pipe, 1 << 16)
-        except BlockingIOError:
-            return [int.from_bytes(data[i : i + 8], "little") for i in range(0, len(data), 8)]
-
-
 def test_kills_lose_nothing_that_was_acknowledged(tmp_path):
-    acknowledged, _ = check_kills(tmp_path, 12, seed=0)
+    acknowledged, _ = killed(tmp_path, 12, seed=0)
     assert acknowledged > 12
 
 
 @pytest.mark.slow
 def test_hundreds_of_kills(tmp_path):
-    acknowledged, extra = check_kills(tmp_path, 300, seed=1)
+    acknowledged, extra = killed(tmp_path, 300, seed=1)
     assert acknowledged > 300 and extra > 0  # some were hit between the disk and the acknowledgement
 
 

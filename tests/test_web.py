@@ -76,7 +76,7 @@ def writer(app):
     return client
 
 
-def settled(client, path, seconds=60.0):
+def settled(client, path, seconds=240.0):
     """A page once nothing is on its way."""
     end = time.monotonic() + seconds
     while True:
@@ -207,6 +207,52 @@ def test_a_study_from_the_first_form_to_the_verdict(writer):
     assert again.status_code == 422 and "another definition" in again.text
 
 
+def test_a_campaign_asks_and_hears_of_its_runs(writer, store):
+    form = {"csrf": csrf(writer.get("/new")), "name": "lab", "factors": "heat: 20 to 90\nsolvent: a, b",
+            "outcome": "yield", "family": "gaussian", "setting": "3", "model": "smooth",
+            "range": "0 to 100"}  # fmt: skip
+    refused = writer.post("/new", data=form | {"range": "a lot"})
+    assert refused.status_code == 422 and "0 to 100" in refused.text
+    assert writer.post("/new", data=form).status_code == 303
+    page = settled(writer, "/study?name=lab")
+    assert "Nothing is pending" in page.text and "Recommended" not in page.text
+    sent = {"csrf": csrf(page)}
+    assert writer.post("/study/ask?name=lab", data=sent | {"count": "0"}).status_code == 422
+    asked = writer.post("/study/ask?name=lab", data=sent | {"count": "3"})
+    assert asked.status_code == 303 and "asked=3" in asked.headers["location"]
+    page = writer.get("/study?name=lab").text
+    assert all(f"Tell run {number}" in page for number in (1, 2, 3)) and "It failed" in page
+    results = ({"run": "2", "what": "told", "field-0": "41.5"}, {"run": "1", "what": "failed", "field-0": ""})
+    for answer in (*results, {"run": "3", "what": "cancelled"}):
+        assert writer.post("/study/run?name=lab", data=answer | sent).status_code == 303
+    for wrong in (results[0], {"run": "7", "field-0": "1"}, {"run": "x"}, {"run": "2", "field-0": ""}):
+        assert writer.post("/study/run?name=lab", data=wrong | sent).status_code == 422
+    page = settled(writer, "/study?name=lab").text
+    assert "Nothing is pending" in page and "Recommended:" in page and "kind=band" in page
+    study = ls.Study.open("lab", store)
+    assert [run.state for run in study.runs()] == ["failed", "told", "cancelled"] and study.n == 2
+    assert study.recommend().to_json() == writer.get("/api/study/advice?name=lab").json()["recommended"]
+
+
+def test_programs_ask_and_answer(reader):
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    made = {"name": "runs", "factors": {"dose": {"whole": [1, 8]}}, "outcome": "y",
+            "family": ["gaussian", {"sigma": 0.5}], "model": "smooth", "range": [0, 10],
+            "until": {"gain": 1.0}}  # fmt: skip
+    assert reader.post("/api/studies", json=made, headers=bearer).status_code == 201
+    asked = reader.post("/api/study/ask?name=runs&count=2", headers=bearer).json()
+    assert [set(run) for run in asked] == [{"run", "dose"}] * 2
+    assert reader.get("/api/study/advice?name=runs").json()["pending"] == asked
+    told = reader.post("/api/study/run?name=runs", json={"run": 1, "result": {"y": 4.0}}, headers=bearer)
+    assert told.json()["recorded"] == 1
+    assert reader.post("/api/study/run?name=runs", json={"run": 2, "failed": True}, headers=bearer).status_code == 200
+    for body in ({"run": 1, "result": {"y": 1}}, {"run": "1"}, {"run": 1}, [], {"run": 2, "result": 3}):
+        answer = reader.post("/api/study/run?name=runs", json=body, headers=bearer)
+        assert answer.status_code == 422 and set(answer.json()) == {"error", "text"}
+    advice = reader.get("/api/study/advice?name=runs").json()
+    assert advice["pending"] == [] and advice["certificate"] is None and advice["recommended"]["gap"] > 0
+
+
 def test_a_file_is_told(writer):
     page = settled(writer, "/study?name=signup")
     before = writer.get("/api/study?name=signup").json()["rows_recorded"]
@@ -296,6 +342,9 @@ def test_writing_needs_the_token(reader):
         "/new",
         "/study/tell?name=signup",
         "/study/ask?name=signup",
+        "/study/run?name=signup",
+        "/api/study/ask?name=signup",
+        "/api/study/run?name=signup",
         "/api/study/tell?name=signup",
         "/api/studies",
     ):
@@ -553,6 +602,7 @@ def test_the_demo_holds_three_studies_and_can_be_built_twice(tmp_path):
     store = ls.Store(tmp_path / "demo.db", read_only=True)
     assert store.study("Sign-up page").verdict() == {"B": "not yet", "C": "better"}
     assert not any(store.study(name).alarm()["rings"] for name in names)
+    assert len(store.study("Yield of the coupling").pending()) == 2
 
 
 @pytest.mark.slow

@@ -9,6 +9,8 @@ from . import sklearn as sklearn
 from . import spaces as spaces
 from . import study as study
 from . import theory as theory
+from .answers.hypotheses import EValue as EValue
+from .answers.pairs import Bounds as Bounds
 from .any_of import AnyOf as AnyOf
 from .any_of import AnyOfSet as AnyOfSet
 from .bandits import UCB as UCB
@@ -58,11 +60,9 @@ from .families import Poisson as Poisson
 from .families import StudentT as StudentT
 from .families import Unknown as Unknown
 from .families import Weibull as Weibull
-from .hypotheses import EValue as EValue
 from .many_tests import OnlineTests as OnlineTests
 from .many_tests import e_bh as e_bh
 from .model_sequence import ModelSequence as ModelSequence
-from .pairs import Bounds as Bounds
 from .persistence import load as load
 from .predictors import FTRL as FTRL
 from .predictors import VAW as VAW
@@ -82,6 +82,7 @@ from .study import Store as Store
 from .study import Study as Study
 from .study import Told as Told
 from .voices import Contrasts as Contrasts
+from .voices import Duels as Duels
 from .voices import Patience as Patience
 from .voices import Windows as Windows
 from .weights import BiasWeighting as BiasWeighting

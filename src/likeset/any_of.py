@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from math import log
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -23,17 +24,20 @@ import numpy as np
 from likeset._solver.evaluate import log_sum_exp
 from likeset._typing import Array
 from likeset.all_or_nothing import Atomic
+from likeset.answers.hypotheses import EValue
+from likeset.answers.pairs import Bounds
 from likeset.arguments import choice, error_level
 from likeset.embedded import Given
 from likeset.errors import EmptySetError, InvalidArgumentError
+from likeset.evidence.alarm import Diagnosis
 from likeset.evidence.intake import checked_rows
 from likeset.families.base import Family
-from likeset.hypotheses import EValue
-from likeset.pairs import Bounds
 from likeset.predictors.base import updated_shares
+from likeset.predictors.blended_belief import BlendedBelief
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Space
+from likeset.spaces.menu import Menu
 from likeset.undo import Undo
 from likeset.voices.automatic import PURPOSES
 from likeset.voices.base import Voices
@@ -44,11 +48,14 @@ class AnyOf(Atomic):
 
     Parameters
     ----------
-    models   pairs (family, space), or sequences that have seen nothing yet, for the same covariates and the same y
+    models   pairs (family, space), or sequences that have seen nothing yet, for the same covariates and the same y;
+             ``RKHS(kernel=None, ...)`` as a space stands for several
     alpha    error level of the union; sequences must have the same
     voices   of the models given as pairs
+    alarm    of the models given as pairs, see :class:`~likeset.ConfidenceSequence`
 
-    It stands in for a :class:`~likeset.ConfidenceSequence`: ``update``, ``expect``, ``set``. Sequences are copied. A
+    It stands in for a :class:`~likeset.ConfidenceSequence`: ``update``, ``expect``, ``set``, ``belief``, ``save``, and
+    policies take it. Sequences are copied. A
     model of unknown sigma keeps the numerator of its own, which is made for the test of every sigma.
 
     >>> import likeset as ls
@@ -62,11 +69,27 @@ class AnyOf(Atomic):
     True
     """
 
-    def __init__(self, *models: Any, alpha: float = 0.05, voices: Voices | Literal["auto"] | None = "auto") -> None:
+    def __init__(
+        self, *models: Any, alpha: float = 0.05, voices: Voices | Literal["auto"] | None = "auto",
+        alarm: bool | Literal["auto"] = "auto",
+    ) -> None:  # fmt: skip
         self._alpha = error_level("alpha", alpha)
         if not models:
             raise InvalidArgumentError("models", models, "is empty", "pass pairs (family, space)")
-        self._sequences = tuple(_member(i, model, self._alpha, voices) for i, model in enumerate(models))
+        listed = [one for i, model in enumerate(models) for one in _listed(i, model)]
+        self._start(tuple(_member(i, model, self._alpha, voices, alarm) for i, model in listed))
+
+    @classmethod
+    def _of(cls, sequences: tuple[ConfidenceSequence, ...], alpha: float, log_shares: Array) -> AnyOf:
+        """Models as they were saved."""
+        models = cls.__new__(cls)
+        models._alpha = error_level("alpha", alpha)
+        models._start(sequences)
+        models._log_shares = log_shares
+        return models
+
+    def _start(self, sequences: tuple[ConfidenceSequence, ...]) -> None:
+        self._sequences = sequences
         first = self._sequences[0]
         for i, member in enumerate(self._sequences):
             if member.space.covariate_shape != first.space.covariate_shape:
@@ -102,6 +125,23 @@ class AnyOf(Atomic):
         with self._lock:
             self._settle()
             return np.exp(self._log_shares)
+
+    @property
+    def belief(self) -> BlendedBelief | None:
+        """What the models' forecasters believe of z, each by its share, frozen; None if one of them does not say."""
+        with self._lock:
+            self._settle()
+            beliefs = [member.belief for member in self._sequences]
+            found = [belief for belief in beliefs if belief is not None]
+            return BlendedBelief(found, np.exp(self._log_shares)) if len(found) == len(beliefs) else None
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write all models to one file that ``likeset.load`` continues bit for bit."""
+        from likeset.persistence.files import save_models
+
+        with self._lock:
+            self._settle()
+            save_models(self, path)
 
     @property
     def family(self) -> Family:
@@ -187,6 +227,15 @@ class AnyOfSet:
         return tuple(name for name, s in zip(self.models, self.sets, strict=True) if s.is_empty)
 
     @property
+    def has_alarm(self) -> bool:
+        """Whether every model listens to laws outside it."""
+        return all(s.has_alarm for s in self.sets)
+
+    def diagnose(self) -> dict[str, Diagnosis]:
+        """What beat each model, see :meth:`LikelihoodSet.diagnose`; of those that have an alarm."""
+        return {name: s.diagnose() for name, s in zip(self.models, self.sets, strict=True) if s.has_alarm}
+
+    @property
     def left(self) -> tuple[str, ...]:
         """Models that are not refuted."""
         return tuple(name for name in self.models if name not in self.refuted)
@@ -260,7 +309,16 @@ def _name(member: ConfidenceSequence) -> str:
     return f"{member.family!r} on {member.space!r}"
 
 
-def _member(i: int, model: Any, alpha: float, voices: Any) -> ConfidenceSequence:
+def _listed(i: int, model: Any) -> list[tuple[int, Any]]:
+    """The model, or those that a menu of spaces stands for, with the place of what was passed."""
+    if isinstance(model, tuple) and len(model) == 2 and isinstance(model[1], Menu):
+        if isinstance(model[0], type) or not isinstance(model[0], Family):
+            raise InvalidArgumentError(f"models[{i}]", model[0], "is not a family", "pass e.g. (Gaussian(0.1), space)")
+        return [(i, (model[0], space)) for space in model[1].spaces(model[0])]
+    return [(i, model)]
+
+
+def _member(i: int, model: Any, alpha: float, voices: Any, alarm: Any) -> ConfidenceSequence:
     if isinstance(model, ConfidenceSequence):
         with model._lock:
             problem = None
@@ -275,4 +333,4 @@ def _member(i: int, model: Any, alpha: float, voices: Any) -> ConfidenceSequence
         return copy.deepcopy(model)
     if not isinstance(model, tuple) or len(model) != 2:
         raise InvalidArgumentError(f"models[{i}]", model, "is no model", "pass (family, space), or a new sequence")
-    return ConfidenceSequence(*model, alpha, voices=voices)
+    return ConfidenceSequence(*model, alpha, voices=voices, alarm=alarm)

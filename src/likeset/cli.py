@@ -6,18 +6,14 @@ import errno
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import Progress, track
-from rich.table import Table
 
 from likeset.comparison.command import compare_command
 from likeset.errors import LikesetError
-from likeset.extras import require
 from likeset.messages import say
 from likeset.paper.experiments.command import reproduce
 from likeset.paper.theory.command import theory_command
@@ -44,49 +40,6 @@ def _version_option(
 
         console.print(f"likeset {__version__}")
         raise typer.Exit
-
-
-@app.command()
-def tour(
-    out: Annotated[Path, typer.Option(help="Folder for the pictures and the saved sequence.")] = Path("out"),
-    observations: Annotated[int, typer.Option(min=10, max=100_000, help="How many counts to watch.")] = 400,
-    alpha: Annotated[
-        float, typer.Option(help="Error level: the set misses the truth, ever, at most this often.")
-    ] = 0.05,
-    seed: Annotated[int, typer.Option(help="Seed of the simulated data.")] = 0,
-) -> None:
-    """Watch a Poisson model learn: intervals that may be looked at after every single count.
-
-    Simulates counts with mean exp(x'theta), prints the interval of each coefficient as it shrinks, draws it, and saves
-    the sequence so that it can be continued. Two more pictures: sets in the plane, and a band over functions.
-    """
-    require("matplotlib", "sklearn")
-    from likeset.paper.tour import Step, draw, draw_band, draw_sets, walk
-
-    out.mkdir(parents=True, exist_ok=True)
-    steps: list[Step] = []
-    sequence, theta, walking = walk(observations, alpha, seed)
-    for step in track(walking, total=observations, description="Observing counts", console=console):
-        steps.append(step)
-
-    table = Table(title=f"Intervals valid at all times at once, with probability {1 - alpha:.0%}")
-    table.add_column("counts", justify="right")
-    for i, true_value in enumerate(theta):
-        table.add_column(f"theta[{i}] = {true_value:g}", justify="center", no_wrap=True)
-    table.add_column("log R(truth)", justify="right")
-    table.add_column("covered", justify="center")
-    shown = sorted({0, *(int(observations * f) - 1 for f in (0.02, 0.05, 0.1, 0.25, 0.5, 1.0))})
-    for step in (steps[i] for i in shown if 0 <= i < len(steps)):
-        cells = [f"[{low:+.3f}, {high:+.3f}]" for low, high in zip(step.lower, step.upper, strict=True)]
-        table.add_row(str(step.n), *map(escape, cells), f"{step.log_ratio:.2f}", "yes" if step.covered else "NO")
-    console.print(table)
-
-    picture, saved = out / "tour.png", out / "tour.likeset"
-    draw(steps, theta, alpha, picture)
-    draw_sets(seed, out / "sets.png")
-    draw_band(seed, out / "band.png")
-    sequence.save(saved)
-    say(console, f"Pictures: {picture}, sets.png, band.png\nSaved:    {saved}   (continue with likeset.load)")
 
 
 @app.command()

@@ -69,10 +69,11 @@ class EmptySetError(LikesetError):
     evidence at level alpha that the family, the bound or the space (kernel) is wrong.
     """
 
-    def __init__(self, alpha: float) -> None:
+    def __init__(self, alpha: float, beaten: str = "") -> None:
         self.alpha = alpha
+        said = f" ({beaten})" if beaten else ""
         super().__init__(
-            f"the confidence set is empty: at level alpha = {alpha:g} the data refute the model. "
+            f"the confidence set is empty: at level alpha = {alpha:g} the data refute the model{said}. "
             "Check the family and its scale, whether the bound on |theta| is too small, and the features or kernel; "
             "ask `is_empty` before querying a set that may be empty."
         )

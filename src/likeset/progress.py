@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 QUIET = "LIKESET_QUIET"
@@ -20,9 +20,23 @@ EVERY = 0.5  # seconds between two showings
 Item = TypeVar("Item")
 
 
+_inside = 0  # of something that shows its own progress
+
+
+@contextmanager
+def shown_elsewhere() -> Iterator[None]:
+    """While a bar, or an outer line, says how far it is: what is inside stays silent."""
+    global _inside
+    _inside += 1
+    try:
+        yield
+    finally:
+        _inside -= 1
+
+
 def somebody_watches() -> bool:
     """Whether a line that is rewritten makes sense: a terminal, or a notebook, and nobody asked for silence."""
-    if os.environ.get(QUIET) or sys.stderr is None:
+    if _inside or os.environ.get(QUIET) or sys.stderr is None:
         return False
     with suppress(OSError, ValueError):  # closed
         return bool(sys.stderr.isatty()) or "ipykernel" in sys.modules

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log
+from math import inf, log
 from os import PathLike
 from typing import Any, Literal, NamedTuple, Self
 
@@ -12,6 +12,8 @@ from likeset._solver.nuisance import Gain
 from likeset._solver.problem import VoiceTable
 from likeset._typing import Array
 from likeset.all_or_nothing import AllOrNothing
+from likeset.answers.duels import ArmsInDuels
+from likeset.answers.questions import Questions
 from likeset.arguments import choice, error_level, flag
 from likeset.embedded import Embedded, Given
 from likeset.errors import InvalidArgumentError, PieceError
@@ -21,19 +23,24 @@ from likeset.evidence.ledger import Ledger
 from likeset.evidence.own_pieces import OwnPieces, Running, is_built_in
 from likeset.evidence.scoring import Scoring
 from likeset.evidence.unknown_scale import evidence_of
+from likeset.families.alternatives import alternatives
 from likeset.families.base import Family
+from likeset.families.canonical import canonical_form
 from likeset.families.nuisance_family import NuisanceFamily
 from likeset.predictors import Belief, Believer, Forecast, Forecaster, Mixture, Predictor
 from likeset.predictors.aggregate import started
 from likeset.predictors.base import Gauge, is_piece
+from likeset.predictors.mixture import MixtureForecaster
 from likeset.progress import counted
-from likeset.questions import Questions
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Basis, Space
+from likeset.spaces.menu import Menu
 from likeset.undo import Undo
 from likeset.voices.automatic import PURPOSES, automatic_voices
 from likeset.voices.base import Membership, Voices
 from likeset.voices.contrasts import Contrasts
+from likeset.voices.duels import Duels
+from likeset.voices.windows import Windows
 from likeset.weights import Unweighted, Weigher, Weighting
 
 
@@ -69,7 +76,9 @@ class ConfidenceSequence(AllOrNothing):
                (:mod:`~likeset.voices.automatic`); :meth:`expect` may say more about what will be asked
     windows    another name for ``voices``
     alarm      a voice with a tenth of the error level and a numerator from outside the model, at a price of 0.105 nats:
-               with it, noise of another scale, shape or tail makes the set empty; ``set.diagnose()`` says what beat it
+               with it, noise of another scale, shape or tail makes the set empty; ``set.diagnose()`` says what beat it.
+               "auto": on where laws outside the family are known and predictor and voices are left to their defaults,
+               off once :meth:`expect` has chosen windows for an optimist
 
     A sequence made this way lives in memory; :meth:`open` makes one that lives on disk.
 
@@ -95,10 +104,14 @@ class ConfidenceSequence(AllOrNothing):
         voices: Voices | Literal["auto"] | None = "auto",
         *,
         windows: Voices | Literal["auto"] | None = "auto",
-        alarm: bool = False,
+        alarm: bool | Literal["auto"] = "auto",
     ) -> None:
         if isinstance(family, type) or not isinstance(family, Family):
             raise InvalidArgumentError("family", family, "is not a family", "pass e.g. Poisson() or CustomFamily(...)")
+        if isinstance(space, Menu):
+            raise InvalidArgumentError(
+                "space", space, "stands for several spaces", "pass AnyOf((family, space)) instead of a sequence"
+            )
         if isinstance(space, type) or not isinstance(space, Space):
             raise InvalidArgumentError("space", space, "is not a space", "pass e.g. Linear(dim=3, bound=2.0)")
         self.family = family
@@ -123,7 +136,9 @@ class ConfidenceSequence(AllOrNothing):
         name, voices = _one_of(voices, windows)
         self.voices = _chosen_voices(name, voices, family, space)
         self._voices_are_automatic = isinstance(voices, str)
-        self.alarm = flag("alarm", alarm)
+        self._alarm_is_automatic = isinstance(alarm, str) and alarm == "auto"
+        self.alarm = _alarm_wanted(alarm, family, self.predictor, self._voices_are_automatic)
+        self._rows_heard = inf  # by the alarm
         basis = space.start()
         self._running = Running(
             ledger=Ledger(family, space.covariate_shape),
@@ -154,7 +169,7 @@ class ConfidenceSequence(AllOrNothing):
         voices: Voices | Literal["auto"] | None = "auto",
         *,
         windows: Voices | Literal["auto"] | None = "auto",
-        alarm: bool = False,
+        alarm: bool | Literal["auto"] = "auto",
     ) -> Self:
         """A durable sequence: made if ``path`` does not exist, otherwise continued where it was left.
 
@@ -228,9 +243,10 @@ class ConfidenceSequence(AllOrNothing):
         """Say, before the first observation, which covariates will be asked about (None: not known), and what for.
 
         With ``voices="auto"`` the sequence then takes the voices that are best for the purpose
-        (:mod:`~likeset.voices.automatic`): "optimism", to choose by upper bounds, or "inference", for intervals and
-        certified decisions. Policies do this for themselves. Bounds get tighter and stay as valid, since arms known
-        beforehand do not depend on any y. Voices that were given stay what they are.
+        (:mod:`~likeset.voices.automatic`): "optimism", to choose by upper bounds, "inference", for intervals and
+        certified decisions, or "largest" ("smallest"), which arm has the largest z. Policies do this for themselves.
+        Bounds get tighter and stay as valid, since arms known beforehand do not depend on any y. Voices that were given
+        stay what they are.
 
         ``contrasts``, rows a or a :class:`~likeset.Contrasts`: the questions a'theta that will be asked. They get
         voices beside those of inference, or beside the voices that were given.
@@ -248,7 +264,7 @@ class ConfidenceSequence(AllOrNothing):
             if contrasts is not None:
                 announced = self._announcing(contrasts, arms)
                 self._all_or_nothing(lambda undo: self._take_voices(undo, announced), new_voices=True)
-            elif self._voices_are_automatic:
+            elif self._voices_are_automatic and not isinstance(self.voices, Contrasts):
                 rows = None if arms is None else self.space.covariates(arms, "arms")
                 chosen = automatic_voices(self.family, self.space, rows, purpose)
                 self._all_or_nothing(lambda undo: self._take_voices(undo, chosen), new_voices=True)
@@ -287,14 +303,22 @@ class ConfidenceSequence(AllOrNothing):
                     self._gain_by_scale(), self._whole_and_part(),
                 )  # fmt: skip
                 heard = None if self._running.alarm is None else self._running.alarm.heard()
-                questions, directions = None, self._running.directions
-                if isinstance(self.voices, Contrasts):
-                    questions = Questions(self.voices, None if directions is None else directions.measured())
+                questions = self._questions(membership.table) if membership is not None else None
                 self._set = LikelihoodSet(
                     self.space, basis, evidence, self.alpha, self.family.convex, len(ledger), questions, self.family,
                     heard,
                 )  # fmt: skip
             return self._set
+
+    def _questions(self, heard: VoiceTable) -> Questions | ArmsInDuels | None:
+        """Announced questions, if there are any; ``heard`` are the voices that hear rows."""
+        form = canonical_form(self.family)
+        if isinstance(self.voices, Duels) and form is not None:
+            return ArmsInDuels(self.voices, heard, form)
+        if isinstance(self.voices, Contrasts) and form is not None:
+            directions = self._running.directions
+            return Questions(self.voices, None if directions is None else directions.measured(), heard, form)
+        return None
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the sequence to a file that ``likeset.load`` continues bit for bit."""
@@ -306,7 +330,7 @@ class ConfidenceSequence(AllOrNothing):
 
     def _announcing(self, contrasts: Any, arms: Any) -> Contrasts:
         """The contrasts beside the voices that there are, or those of inference; refused if they do not fit."""
-        if isinstance(self.voices, Contrasts):
+        if isinstance(self.voices, Contrasts) or (isinstance(self.voices, Duels) and not self._voices_are_automatic):
             raise InvalidArgumentError("contrasts", contrasts, "come beside others", "announce all of them at once")
         if not isinstance(contrasts, Contrasts):
             others = self.voices
@@ -333,24 +357,22 @@ class ConfidenceSequence(AllOrNothing):
         undo.keep(self)
         undo.keep(self._running)
         self.voices, self._set = voices, None
+        if self._alarm_is_automatic and isinstance(voices, Windows) and not voices.joint_share:
+            self.alarm, self._running.alarm = False, None  # one voice more to solve for, in every round of a game
         self._running.membership = None if voices is None else voices.start(self.space)
         self._running.directions = None if voices is None else voices.directions(self.family, self.space)
         self._running.gauge = self._gauge()
 
     def _fresh_alarm(self) -> Alarm | None:
         """Forecasts from outside the model that have seen nothing, if they are wanted."""
-        if self.alarm and isinstance(self.family, NuisanceFamily):
-            raise InvalidArgumentError(
-                "alarm", self.alarm, f"does not go with {self.family!r} yet", "leave the alarm out"
-            )
-        return Alarm(self.family, self.space) if self.alarm else None
+        return Alarm(self.family, self._rows_heard) if self.alarm else None
 
     def _gauge(self) -> Gauge | None:
-        """Who says how well z is known, if voices ask: the forecaster, or a mixture that runs beside it."""
-        if self.voices is None or not self.voices.gauged:
-            return None
+        """Who says how well z is known, if voices or the alarm ask: the forecaster, or a mixture beside it."""
         forecaster = self._running.forecaster
-        return None if isinstance(forecaster, Gauge) else Mixture().start(self.family, self.space)
+        asked = self.voices is not None and self.voices.gauged and not isinstance(forecaster, Gauge)
+        asked = asked or (self.alarm and not isinstance(forecaster, MixtureForecaster))
+        return Mixture().start(self.family, self.space) if asked else None
 
     def _record_all(self, undo: Undo, X: Array, Y: Array, given: Array) -> None:
         running, own = self._running, self._own
@@ -358,7 +380,8 @@ class ConfidenceSequence(AllOrNothing):
         if own is not None:
             undo.when_rolled_back(lambda: own.rebuild(running))  # the first step is taken back last: rows, then pieces
         undo.keep(running)
-        for x, y, known in counted(zip(X, Y, given.tolist(), strict=True), len(X), "updating"):
+        rows = zip(X, Y, given.tolist(), strict=True)
+        for x, y, known in rows if len(X) == 1 else counted(rows, len(X), "updating"):
             self._record(undo, x, y, Given(*known))
 
     # -- one observation ----------------------------------------------------------------------------------------
@@ -383,7 +406,7 @@ class ConfidenceSequence(AllOrNothing):
         if directions is not None:
             directions.remember(undo, phi)
         if running.alarm is not None:
-            running.alarm.remember(undo, phi)
+            running.alarm.remember(undo)
         if membership is not None and ledger.group(phi.index, label) is None:
             membership = membership.including(x, label)
         return Step(basis, phi, weight, label, membership, self._checked_score(forecast, phi, y))
@@ -396,7 +419,7 @@ class ConfidenceSequence(AllOrNothing):
         if running.directions is not None:
             running.directions.record(step.basis, phi, y, step.weight)
         if running.alarm is not None:
-            running.alarm.record(phi, y, step.weight, log_q)
+            running.alarm.record(phi, y, step.weight, log_q, running.believed(phi))
         for piece in running.pieces():
             piece.observe(phi, y)
 
@@ -416,6 +439,19 @@ class ConfidenceSequence(AllOrNothing):
 
     def _checked_score(self, forecast: Forecast, phi: Embedded, y: Array) -> float:
         return self._scoring.score(forecast, phi, y)
+
+
+def _alarm_wanted(alarm: Any, family: Family, predictor: Any, automatic: bool) -> bool:
+    """Whether there is to be an alarm.
+
+    "auto" where it costs little, because it reads what a mixture believes, and where voices are ``automatic``: whoever
+    chooses the ratios that are averaged chooses this one as well.
+    """
+    if isinstance(alarm, str) and alarm == "auto":
+        return automatic and type(predictor) is Mixture and alternatives(family) is not None
+    if flag("alarm", alarm) and isinstance(family, NuisanceFamily):
+        raise InvalidArgumentError("alarm", alarm, f"does not go with {family!r} yet", "leave the alarm out")
+    return bool(alarm)
 
 
 def _one_of(voices: Any, windows: Any) -> tuple[str, Any]:

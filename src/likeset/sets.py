@@ -8,58 +8,41 @@ extrema of x'theta over C are exact. Here is the user's side: covariates and par
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from math import inf, log
+from math import log
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likeset._solver import Kernel
 from likeset._solver.linalg.threads import SingleThreadedBlas
-from likeset._solver.problem import Solution
-from likeset._typing import EPS, Array, IntArray, Mask
-from likeset.arguments import LARGEST, choice, error_level, positive_integer, real_array, real_number, signs
-from likeset.contrasts_of_means import LINK, contrast_of_means
-from likeset.cuts import CutSet
-from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError, ShapeError
+from likeset._typing import Array, IntArray, Mask
+from likeset.answers.combinations import pairs_of_rows, upper_difference
+from likeset.answers.contrasts_of_means import LINK, contrast_of_means
+from likeset.answers.cuts import CutSet, cut
+from likeset.answers.directions import split
+from likeset.answers.duels import ArmsInDuels, beaten
+from likeset.answers.evidence_against import evidence_against
+from likeset.answers.hypotheses import EValue
+from likeset.answers.outline import outline
+from likeset.answers.pairs import Bounds, bounds_of_function
+from likeset.answers.peaks import Peak, maximise_upper
+from likeset.answers.points import like
+from likeset.answers.questions import Questions
+from likeset.answers.support import Support, support, upper_gradient
+from likeset.arguments import choice, error_level, positive_integer
+from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError
 from likeset.evidence.alarm import Diagnosis, Heard
 from likeset.evidence.evidence import ROUNDING, Evidence
 from likeset.evidence.scale_voices import ScaleVoices
 from likeset.evidence.unknown_scale import AnyEvidence, ScaleEvidence
 from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.families.base import Family
-from likeset.hypotheses import EValue, least_evidence
-from likeset.mean_contrasts import of_announced_pairs
-from likeset.outline import outline
-from likeset.pairs import Bounds, bounds_of_function
-from likeset.peaks import Peak, maximise_upper
-from likeset.questions import Questions
-from likeset.spaces.base import IN_SPAN, Basis, Space
+from likeset.spaces.base import Basis, Space
 from likeset.spaces.linear import Linear
 
-_GRADIENT_STEP = 1e-5
-
-
-@dataclass(frozen=True)
-class Support:
-    """Answers of ``LikelihoodSet.support`` for the rows of X.
-
-    values       x'theta attained at ``maximisers`` (a lower bound of the maximum)
-    maximisers   parameters in the set, in the user's coordinates; in a function space with a ``charge``, in the
-                 slightly larger set that was solved for
-    upper        certified outer bound of the maximum: what ``LikelihoodSet.upper`` returns
-    """
-
-    values: Array
-    maximisers: Array
-    upper: Array
-
-    @property
-    def gap(self) -> Array:
-        """How far the maximum may lie from ``values`` at most."""
-        return self.upper - self.values
+__all__ = ["LikelihoodSet", "Support"]
 
 
 class LikelihoodSet:
@@ -75,7 +58,7 @@ class LikelihoodSet:
         alpha: float,
         convex: bool,
         n_observations: int,
-        questions: Questions | None = None,
+        questions: Questions | ArmsInDuels | None = None,
         family: Family | None = None,
         heard: Heard | None = None,
     ) -> None:
@@ -109,7 +92,7 @@ class LikelihoodSet:
         observation of weight zero does not count, whatever its q.
         """
         with SingleThreadedBlas():
-            return _like(theta, self._evidence.log_ratio(self._values(theta), *self._nuisance(nuisance)))
+            return like(theta, self._evidence.log_ratio(self._values(theta), *self._nuisance(nuisance)))
 
     def log_ratio_by_covariate(self, theta: Any) -> Array:
         """The contributions gain_k + phi_k(x_k'theta) to log R(theta), shape (n, number of distinct covariates)."""
@@ -123,19 +106,24 @@ class LikelihoodSet:
         with SingleThreadedBlas():
             norms = self._basis.norms(theta)
             plausible = self._evidence.allows(self._values(theta), norms, *self._nuisance(nuisance))
-        return _like(theta, plausible & (norms <= self.space.bound * (1 + ROUNDING)))
+        return like(theta, plausible & (norms <= self.space.bound * (1 + ROUNDING)))
 
     @property
     def is_empty(self) -> bool:
         """Whether no parameter is plausible: a certified alarm, at level alpha, that the model is wrong."""
         return not self._evidence.says_nothing and self._kernel.status == "empty"
 
+    @property
+    def has_alarm(self) -> bool:
+        """Whether laws outside the model were listened to, so that :meth:`diagnose` has something to say."""
+        return self._heard is not None
+
     def diagnose(self) -> Diagnosis:
-        """What beat the model, in words (``str``) and nats; for sequences with an alarm.
+        """What beat the model, in words (``str``) and nats; for sequences with an alarm (docs/alarm.md).
 
         >>> import likeset as ls
         >>> rng = np.random.default_rng(0)
-        >>> seq = ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(dim=1, bound=2.0), alarm=True)
+        >>> seq = ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(dim=1, bound=2.0))
         >>> seq.update(np.ones((50, 1)), rng.normal(0.3, 1.0, size=50))
         >>> seq.set.is_empty
         True
@@ -144,8 +132,9 @@ class LikelihoodSet:
         """
         if self._heard is None:
             raise InvalidArgumentError(
-                "alarm", None, "was not asked for", "make the sequence with ConfidenceSequence(..., alarm=True)"
-            )
+                "alarm", False, "is off, by choice or because no laws outside the family are known",
+                "make the sequence with ConfidenceSequence(..., alarm=True)",
+            )  # fmt: skip
         return Diagnosis(self._heard.names, self._heard.nats.copy(), self.is_empty, self.alpha)
 
     def nuisance_interval(self) -> tuple[float, float]:
@@ -215,35 +204,7 @@ class LikelihoodSet:
         >>> bool(found.e_value[0] > 20), bool(seq.set.lower([1.0])[0] > 0.0)
         (True, True)
         """
-        if not self.has_other_levels:
-            raise InvalidArgumentError(
-                "set", self, "is no level set of an e-process", "ask a ConfidenceSequence, or this set's bounds"
-            )
-        limits = {"below": below, "above": above, "equal": equal}
-        given = [name for name, limit in limits.items() if limit is not None]
-        if theta is not None:
-            if x is not None or given:
-                name, value = ("x", x) if x is not None else (given[0], limits[given[0]])
-                raise InvalidArgumentError(name, value, "stands beside theta", "ask about theta, or about x'theta")
-            return self._evidence_against_points(theta)
-        if x is None:
-            raise InvalidArgumentError("x", x, "is missing", "pass rows x and below=, above= or equal=, or theta=")
-        if len(given) != 1:
-            said = "comes without a hypothesis" if not given else f"comes with {len(given)} hypotheses"
-            raise InvalidArgumentError("x", x, said, "give one of below=, above= and equal=")
-        inside, outside, limit, asked = self._rows_and_limits(x, given[0], limits[given[0]])
-        low, high = np.full(len(limit), -inf), np.full(len(limit), -inf)
-        for sign in {"below": (-1.0,), "above": (1.0,), "equal": (-1.0, 1.0)}[given[0]]:
-            for question in np.unique(asked):
-                rows, answering = asked == question, self if question < 0 else self._of_its_own(int(question))
-                with SingleThreadedBlas():
-                    found = least_evidence(answering, sign * inside[rows], outside[rows], sign * limit[rows])
-                # of two sides the larger, by convexity
-                low[rows] = np.maximum(low[rows], found.log_e_value)
-                high[rows] = np.maximum(high[rows], found.log_e_value + found.gap)
-        gap = np.zeros(len(limit))
-        np.subtract(high, low, out=gap, where=high > low)
-        return EValue(low, gap)
+        return evidence_against(self, x, below, above, equal, theta)
 
     def upper_difference(self, X: Any, Y: Any) -> Array:
         """Largest x'theta - y'theta over the set for every pair of rows, rounded outward.
@@ -251,21 +212,30 @@ class LikelihoodSet:
         Never above ``upper(X) - lower(Y)``, and often far below: what the two share cancels. In a function space, where
         x or y leaves the span of the covariates seen, their parts outside are taken at their worst.
         """
-        first, second = self._pairs(X, Y)
-        ones = np.ones(len(first))
-        inside, leaving, answer, apart, _ = self._combined(first, second, ones, -ones)
-        if apart.any():
-            asked = self._asked(X, Y)
-            with SingleThreadedBlas():
-                for rows, kernel in self._kernels(apart, asked):
-                    answer[rows] += kernel.bounds(inside[rows], leaving[rows])
-        return answer
+        return upper_difference(self, X, Y)
 
-    def given(self, G: Any, *, at_least: Any = None, at_most: Any = None) -> CutSet:
+    def beaten(self, X: Any, Y: Any) -> Mask:
+        """Whether row x of X surely is not the best arm, since row y of Y is better: for sequences with ``Duels``.
+
+        With probability at least 1 - alpha the best arm is never beaten, by whichever rows are asked about and at all
+        times. That x'theta < y'theta is *not* claimed for arms that are not best. False where x and y are no announced
+        arms.
+
+        >>> import numpy as np, likeset as ls
+        >>> seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(dim=2, bound=3.0), voices=ls.Duels(np.eye(2)))
+        >>> seq.update([[1.0, 0.0], [0.0, 1.0]] * 30, [2, 1, 1, 0, 3, 1] * 10)
+        >>> seq.set.beaten([0.0, 1.0], [1.0, 0.0]), seq.set.beaten([1.0, 0.0], [0.0, 1.0])
+        (array([ True]), array([False]))
+        """
+        return beaten(self, *pairs_of_rows(self.space, X, Y))
+
+    def given(self, G: Any, *, at_least: Any = None, at_most: Any = None, norm: Any = None) -> CutSet:
         """This set cut with half-spaces known to hold: g'theta >= ``at_least``, g'theta <= ``at_most``, rows g of G.
 
-        Coefficients known to be positive, a box, effects in order; one number for all rows, or one each. What is known
-        must be known without the data; then nothing is paid for it (:mod:`likeset.cuts`). For linear spaces.
+        Coefficients known to be positive, a box, effects in order; one number for all rows, or one each. With ``norm``
+        1 or inf, the set cut with | G theta | <= ``at_most`` in that norm. What is known must be known without the
+        data; then nothing is paid for it. Bounds are certified and, as a rule, within 1e-7 of the width of this set
+        of the best ones, which ``support`` states (:mod:`likeset.answers.cuts`). For linear spaces.
 
         >>> import numpy as np, likeset as ls
         >>> seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(dim=2, bound=3.0))
@@ -273,25 +243,10 @@ class LikelihoodSet:
         >>> effect = [0.0, 1.0]
         >>> bool(seq.set.lower(effect)[0] < 0.0), seq.set.given(effect, at_least=0.0).lower(effect).round(6)
         (True, array([-0.]))
+        >>> seq.set.given(np.eye(2), at_most=0.5, norm=1).upper(effect).round(6)
+        array([0.5])
         """
-        self._plain_dimension("half-spaces")
-        if at_least is None and at_most is None:
-            raise InvalidArgumentError("at_least", None, "is missing", "give at_least=, at_most= or both")
-        rows = self.space.covariates(G, "G")
-        signed, limits = [], []
-        for name, value, sign in (("at_least", at_least, 1.0), ("at_most", at_most, -1.0)):
-            if value is not None:
-                numbers = real_array(name, value)
-                if numbers.shape not in ((), (1,), (len(rows),)):
-                    raise ShapeError(
-                        name,
-                        value,
-                        f"has shape {numbers.shape}",
-                        f"pass one number, or one for each of {len(rows)} rows",
-                    )
-                signed.append(sign * rows)
-                limits.append(np.broadcast_to(sign * numbers, (len(rows),)))
-        return CutSet(self, np.concatenate(signed), np.concatenate(limits))
+        return cut(self, G, at_least, at_most, norm)
 
     # -- functions of two predictors ----------------------------------------------------------------------------
 
@@ -302,8 +257,9 @@ class LikelihoodSet:
         ``of`` is "difference", "ratio" or "odds" (mean / (1 - mean), of X relative to Y). Exact where the contrast is a
         function of x'theta - y'theta: differences of means for noise around z, ratios for counts, rates and times, odds
         ratios for proportions. Otherwise certified outer bounds, within 1e-4 of the width of the best ones
-        (:mod:`likeset.pairs`). Means are those without offset and exposure. All contrasts hold at once, but for pairs
-        announced with ``simultaneous=False``. Pairs of arms that were announced (``likeset.Contrasts``) are sharper.
+        (:mod:`likeset.answers.pairs`). Means are those without offset and exposure. All contrasts hold at once, but for
+        pairs announced with ``simultaneous=False``. Pairs of arms that were announced (``likeset.Contrasts``) are
+        sharper.
 
         >>> import likeset as ls
         >>> seq = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(dim=2, bound=3.0))
@@ -318,20 +274,9 @@ class LikelihoodSet:
         of = choice("of", of, tuple(LINK))
         if self._family is None:
             raise InvalidArgumentError("set", self, "knows no family, and so no means", "ask a ConfidenceSequence")
-        first, second = self._pairs(X, Y)
+        first, second = pairs_of_rows(self.space, X, Y)
         with np.errstate(all="ignore"):  # equal rows and enormous ones: zeros and infinities are answers
-            return self._contrast(first, second, of)
-
-    def _contrast(self, first: Array, second: Array, of: str) -> Bounds:
-        assert self._family is not None
-        announced, found = of_announced_pairs(self, self._family, first, second, of)
-        if not announced.all():
-            rest = contrast_of_means(self, self._family, first[~announced], second[~announced], of)
-            for mine, theirs in zip(
-                (found.lower, found.upper, found.gap), (rest.lower, rest.upper, rest.gap), strict=True
-            ):
-                mine[~announced] = theirs
-        return found
+            return contrast_of_means(self, self._family, first, second, of)
 
     def bounds_of(self, function: Any, X: Any, Y: Any) -> Bounds:
         """Bounds of any function f(x'theta, y'theta) of two predictors that is monotone in each of them, row by row.
@@ -347,7 +292,7 @@ class LikelihoodSet:
         >>> bool(low[0] < 5 * 2.0 - 2 * 0.6 < high[0])
         True
         """
-        first, second = self._pairs(X, Y)
+        first, second = pairs_of_rows(self.space, X, Y)
         return bounds_of_function(self, function, first, second)
 
     def support(
@@ -369,22 +314,7 @@ class LikelihoodSet:
         observation. Any will do (zeros: none known); good ones make window mixtures several times faster
         (``starts_near``). For linear spaces and finite domains, where maximisers are parameters.
         """
-        x = self.space.covariates(X, "X")
-        plain = covariate_weights is None and level is None
-        everything = np.ones(len(x), dtype=bool)
-        kernels = (
-            self._kernels(everything, self._asked(X))
-            if plain
-            else [(everything, self._with_weights(covariate_weights, level))]
-        )
-        direction = signs("sign", sign, len(x))
-        with SingleThreadedBlas():
-            inside, outside = self._basis.coordinates(x)
-            starts = None if near is None else self._starts(near, len(x))
-            solution = self._maximise(kernels, direction[:, None] * inside, outside, starts)
-            # The part outside the span was measured along sign * x.
-            maximisers = self._basis.lift(solution.points[:, :-1], direction * solution.points[:, -1], x)
-        return Support(solution.values, maximisers, solution.upper)
+        return support(self, X, sign, covariate_weights, level, near)
 
     @property
     def starts_near(self) -> bool:
@@ -394,6 +324,8 @@ class LikelihoodSet:
     @property
     def closed_form(self) -> bool:
         """Whether extrema are so cheap that bookkeeping to save some does not pay."""
+        if self._convex and isinstance(self._evidence, Evidence):
+            return self._evidence.closed_form  # a policy that solves for nothing this round prepares nothing
         return self._kernel.closed_form
 
     def upper_gradient(self, X: Any) -> tuple[Array, Array]:
@@ -402,22 +334,7 @@ class LikelihoodSet:
         The maximiser is differentiated by central differences; the gradient is meaningful where the kernel is
         differentiable. Not for spaces with a finite domain.
         """
-        if getattr(self.space, "domain", None) is not None:
-            raise InvalidArgumentError(
-                "space", self.space, "has a finite domain", "ask upper(domain), or leave the domain out"
-            )
-        x = self.space.covariates(X, "X")
-        kernels = self._kernels(np.ones(len(x), dtype=bool), self._asked(X))
-        solution = self._maximise(kernels, *self._basis.coordinates(x))
-        inside, outside = solution.points[:, :-1], solution.points[:, -1]
-        gradient = np.empty_like(x)
-        for j in range(x.shape[1]):
-            step = np.zeros_like(x)
-            step[:, j] = _GRADIENT_STEP * (1.0 + np.abs(x[:, j]))
-            above = self._basis.evaluate(inside, outside, x, x + step)
-            below = self._basis.evaluate(inside, outside, x, x - step)
-            gradient[:, j] = (above - below) / (2 * step[:, j])
-        return solution.upper, gradient
+        return upper_gradient(self, X)
 
     def maximize_upper(self, bounds: Any, starts: int = 8, seed: int = 0) -> Peak:
         """The covariate in a box with the highest upper bound, by multi-start; ``bounds`` holds (low, high) pairs."""
@@ -463,7 +380,7 @@ class LikelihoodSet:
     def _answering(self) -> Kernel:
         """The kernel of a set that is not empty."""
         if self._kernel.status == "empty":
-            raise EmptySetError(self.alpha)
+            raise EmptySetError(self.alpha, "" if self._heard is None else self.diagnose().beaten)
         return self._kernel
 
     def _at(self, alpha: float | None) -> LikelihoodSet:
@@ -477,107 +394,19 @@ class LikelihoodSet:
             raise InvalidArgumentError(
                 "alpha", alpha, f"is not {self.alpha:g}, the level this set was made for", "make one with that alpha"
             )
-        evidence = replace(self._others, threshold=-log(level))
+        return self._of(replace(self._others, threshold=-log(level)), level, self._questions, self._family)
+
+    def _of(
+        self,
+        evidence: AnyEvidence,
+        alpha: float,
+        questions: Questions | ArmsInDuels | None = None,
+        family: Family | None = None,
+    ) -> LikelihoodSet:
+        """The set of other evidence from the same observations."""
         return LikelihoodSet(
-            self.space, self._basis, evidence, level, self._convex, self.n_observations, self._questions, self._family
+            self.space, self._basis, evidence, alpha, self._convex, self.n_observations, questions, family
         )
-
-    def _evidence_against_points(self, theta: Any) -> EValue:
-        with SingleThreadedBlas():
-            values, norms = self._values(theta), self._basis.norms(theta)
-            found, rounding = self._evidence.log_ratio_with_rounding(values, norms)
-        gap = np.where(np.isfinite(found) & np.isfinite(rounding), 2 * rounding, 0.0)
-        # As in ``contains``: on the same side of log(1/alpha).
-        allowed = (found < inf) & (found - self._evidence.threshold <= rounding)
-        level, margin = self._evidence.threshold, 8 * EPS * (1.0 + abs(self._evidence.threshold))
-        low = np.where(
-            allowed, np.minimum(found - 0.5 * gap, level - margin), np.maximum(found - 0.5 * gap, level + margin)
-        )
-        return EValue(_like(theta, low), _like(theta, gap))
-
-    def _rows_and_limits(self, x: Any, name: str, value: Any) -> tuple[Array, Array, Array, IntArray]:
-        """Directions, limits, and the announced question that each of them is, or -1."""
-        inside, outside = self._directions(x)
-        asked = self._asked(x)
-        limits = real_array(name, value)
-        if limits.ndim > 1 or (limits.ndim == 1 and len(limits) != len(inside) and 1 not in (len(limits), len(inside))):
-            raise ShapeError(
-                name,
-                value,
-                f"has shape {limits.shape}",
-                f"pass one number, or one for each of the {len(inside)} rows of x",
-            )
-        n = max(len(inside), limits.size)
-        return (
-            np.broadcast_to(inside, (n, inside.shape[1])),
-            np.broadcast_to(outside, (n,)),
-            np.broadcast_to(limits, (n,)),
-            np.broadcast_to(-1 if asked is None else asked, (n,)),
-        )
-
-    def _pairs(self, X: Any, Y: Any) -> tuple[Array, Array]:
-        """Rows of X and of Y, as many of each."""
-        first, second = self.space.covariates(X, "X"), self.space.covariates(Y, "Y")
-        if len(first) != len(second) and 1 not in (len(first), len(second)):
-            raise ShapeError(
-                "Y", Y, f"has {len(second)} rows", f"pass one for each of the {len(first)} rows of X, or one"
-            )
-        n = max(len(first), len(second)) if len(first) and len(second) else 0
-        shape = (n, *first.shape[1:])
-        return np.broadcast_to(first, shape).copy(), np.broadcast_to(second, shape).copy()
-
-    def _pair_support(self, X: Array, Y: Array, c: Array, e: Array) -> tuple[Array, Array]:
-        """Outer bounds of c x'theta + e y'theta, row by row, and (x'theta, y'theta) where attained; NaN if not known.
-
-        In a linear space c x + e y is a covariate as any other. In a function space the parts outside the span of the
-        covariates seen are taken at their worst.
-        """
-        kernel = self._answering()
-        inside, leaving, heights, apart, first_and_second = self._combined(X, Y, c, e)
-        points = np.full((len(X), 2), np.nan)
-        if apart.any():
-            with SingleThreadedBlas():
-                found = kernel.solve(inside[apart], outside=leaving[apart])
-            heights[apart] += found.upper
-            within, rows = found.points[:, :-1], first_and_second
-            if isinstance(self.space, Linear):
-                combined = c[:, None] * X + e[:, None] * Y
-                within, rows = self._basis.lift(within, found.points[:, -1], combined[apart]), (X, Y)
-            at = np.column_stack([np.einsum("ij,ij->i", each[apart], within) for each in rows])
-            if not isinstance(self.space, Linear):
-                at[leaving[apart] > 0.0] = np.nan
-            points[apart] = at
-        return heights, points
-
-    def _combined(
-        self, X: Array, Y: Array, c: Array, e: Array
-    ) -> tuple[Array, Array, Array, Mask, tuple[Array, Array]]:
-        """Directions c x + e y, and what is not solved for.
-
-        Coordinates, lengths outside the span, what parts left out and rounding can add at most, whether anything is
-        left to solve for, and the coordinates of x and y.
-        """
-        first, first_outside = self._basis.coordinates(X)
-        second, second_outside = self._basis.coordinates(Y)
-        rounding = np.zeros(len(X))
-        if isinstance(self.space, Linear):
-            combined = c[:, None] * X + e[:, None] * Y  # for differences correctly rounded, entry by entry
-            inside, outside = self._basis.coordinates(combined)
-            leaving, spill = self._split(inside, outside)
-            apart = np.linalg.norm(combined, axis=1) > 1 / LARGEST
-            if self.space.bound < inf and not (np.abs(c) == np.abs(e)).all():
-                rounding = np.abs(c) * np.linalg.norm(X, axis=1) + np.abs(e) * np.linalg.norm(Y, axis=1)
-        else:
-            inside = c[:, None] * first + e[:, None] * second
-            leaving_1, spill_1 = self._split(first, first_outside)
-            leaving_2, spill_2 = self._split(second, second_outside)
-            # What is tiny is judged for each covariate on its own: it stays apart from what is solved for.
-            leaving, spill = np.abs(c) * leaving_1 + np.abs(e) * leaving_2, np.abs(c) * spill_1 + np.abs(e) * spill_2
-            # Cancellation in the combination is worth at most this much of theta's length.
-            rounding = np.abs(c) * np.linalg.norm(first, axis=1) + np.abs(e) * np.linalg.norm(second, axis=1)
-            apart = np.hypot(np.linalg.norm(inside, axis=1), leaving) > ROUNDING * rounding
-        np.multiply(self.space.bound, ROUNDING * rounding, out=rounding, where=rounding > 0)
-        return inside, leaving, spill + rounding, apart, (first, second)
 
     def _uncertain(self) -> ScaleEvidence | ScaleVoices | ShapeEvidence:
         """The evidence, if something about the family is unknown."""
@@ -603,7 +432,7 @@ class LikelihoodSet:
 
     def _asked(self, X: Any, Y: Any = None) -> IntArray | None:
         """Which announced question each row is, where these have sets of their own; None: this set answers all."""
-        if self._questions is None or self._questions.contrasts.simultaneous:
+        if self._questions is None or self._questions.one_set:
             return None
         first = self.space.covariates(X, "X")
         second = None if Y is None else self.space.covariates(Y, "Y")
@@ -625,15 +454,12 @@ class LikelihoodSet:
         """The set of one announced question."""
         if contrast not in self._own_sets:
             assert self._questions is not None
-            evidence = self._questions.of_one(self._others, contrast)
-            self._own_sets[contrast] = LikelihoodSet(
-                self.space, self._basis, evidence, self.alpha, self._convex, self.n_observations
-            )
+            self._own_sets[contrast] = self._of(self._questions.of_one(self._others, contrast), self.alpha)
         return self._own_sets[contrast]
 
     def _bounds(self, inside: Array, outside: Array, asked: IntArray | None = None) -> Array:
         """The outer bounds of ``_maximise`` alone."""
-        leaving, spill = self._split(inside, outside)
+        leaving, spill = split(self.space.bound, inside, outside)
         with SingleThreadedBlas():
             if asked is None:
                 return self._answering().bounds(inside, leaving) + spill
@@ -641,72 +467,7 @@ class LikelihoodSet:
                 spill[rows] += kernel.bounds(inside[rows], leaving[rows])
         return spill
 
-    def _maximise(
-        self, kernels: list[tuple[Mask, Kernel]], inside: Array, outside: Array, near: Array | None = None
-    ) -> Solution:
-        """Maxima for directions given by coordinates in the basis and length outside the span.
-
-        Points have one more coordinate: their component along the direction's part outside.
-        """
-        leaving, spill = self._split(inside, outside)
-        values, upper, points = np.empty(len(inside)), spill, np.empty((len(inside), inside.shape[1] + 1))
-        with SingleThreadedBlas():
-            for rows, kernel in kernels:
-                starts = None if near is None else near[rows]
-                found = kernel.solve(inside[rows], outside=leaving[rows], near=starts)
-                values[rows], points[rows] = found.values, found.points
-                upper[rows] += found.upper
-        return Solution(values, points, upper)
-
-    def _split(self, inside: Array, outside: Array) -> tuple[Array, Array]:
-        """Lengths outside the span that are solved for, and what the others, which are tiny, can add at most."""
-        tiny = outside <= IN_SPAN * np.hypot(np.linalg.norm(inside, axis=1), outside)
-        spill = np.zeros(len(outside))
-        np.multiply(self.space.bound, outside, out=spill, where=tiny & (outside > 0))
-        return np.where(tiny, 0.0, outside), spill
-
-    def _starts(self, near: Any, count: int) -> Array:
-        if getattr(self.space, "domain", ...) is None:
-            raise InvalidArgumentError(
-                "near", near, "cannot be located in a function space without a domain", "leave near out"
-            )
-        coordinates = self._basis.project(near, "near")
-        if len(coordinates) != count:
-            raise ShapeError("near", near, f"has {len(coordinates)} rows", f"pass one parameter per row of X: {count}")
-        return coordinates
-
-    def _with_weights(self, covariate_weights: Any, level: float | None) -> Kernel:
-        count = len(self._evidence.groups.covariates)
-        weights = np.ones(count) if covariate_weights is None else real_array("covariate_weights", covariate_weights)
-        if weights.shape != (count,):
-            raise ShapeError(
-                "covariate_weights",
-                covariate_weights,
-                f"has shape {weights.shape}",
-                f"pass one weight for each of the {count} distinct covariates",
-            )
-        if (weights < 0).any() or (weights > 1).any():
-            raise InvalidArgumentError(
-                "covariate_weights",
-                covariate_weights,
-                "has an entry outside [0, 1]",
-                "pass weights in [0, 1]",
-            )
-        c = -log(self.alpha) if level is None else real_number("level", level)
-        if LARGEST < abs(c) < inf:
-            raise InvalidArgumentError(
-                "level", level, f"is beyond {LARGEST:g} nats", "pass a level such as log(1/alpha)"
-            )
-        evidence = self._evidence.reweighted(weights, c)
-        asked = LikelihoodSet(self.space, self._basis, evidence, self.alpha, self._convex, self.n_observations)
-        return asked._answering()
-
     def _plain_dimension(self, what: str) -> int:
         if not isinstance(self.space, Linear):
             raise InvalidArgumentError("space", self.space, f"has no {what}", "use a finite-dimensional Linear space")
         return self.space.dim
-
-
-def _like(theta: Any, answers: NDArray[Any]) -> Any:
-    """A plain number or bool for a single parameter, an array for rows of parameters."""
-    return answers[0].item() if len(answers) == 1 and np.ndim(theta) < 2 else answers

@@ -11,8 +11,8 @@ shape of the terms and on the number of voices. One voice, a joint set:
 Several, likelihood ratios averaged:
 
 * :mod:`~likeset._solver.smooth.mixture`     Newton's method on the log-sum-exp, for exponential families
-  (`smooth.mixture_unlimited`: Gaussian noise without a ball)
 * :mod:`~likeset._solver.absolute.mixture`   an interior point method, for Laplace noise (`mixture_unlimited`: no ball)
+* :mod:`~likeset._solver.quadratic.mixture`  the same for Gaussian noise: few rows for many, with or without a ball
 * :mod:`~likeset._solver.dual`               weighted joint sets, for everything else
 
 And :mod:`~likeset._solver.ball` where nothing has been said yet.
@@ -41,7 +41,7 @@ from likeset._solver.quadratic import kernel as quadratic_kernel
 from likeset._solver.smooth import kernel as smooth_kernel
 from likeset._typing import EPS, Array, Mask
 
-__all__ = ["Kernel", "prepare", "prepare_joint"]
+__all__ = ["Kernel", "has_closed_form", "prepare", "prepare_joint", "prepare_reduced", "reduced"]
 
 _NEARLY_ALL = 1e-6  # voices without data that leave less than this of 1/alpha stay where they are
 
@@ -60,6 +60,11 @@ def prepare_joint(level_set: LevelSet) -> Kernel:
 
 def prepare(target: MixtureSet) -> Kernel:
     """Prepare a set of any number of voices; one alone is a joint set."""
+    return prepare_reduced(reduced(target))
+
+
+def reduced(target: MixtureSet) -> MixtureSet | Ball:
+    """The same set without groups and voices that say nothing about theta; the ball if none is left."""
     target = _without_flat_groups(target)
     if len(target.voices.members) == 0 and len(target.voices.log_shares):
         return Ball(target.X.shape[1], target.radius, empty=_is_above(target.voices.log_shares, target.level))
@@ -67,26 +72,43 @@ def prepare(target: MixtureSet) -> Kernel:
     voices = target.voices
     if target.level == math.inf or len(voices.log_shares) == 0:
         return Ball(target.X.shape[1], target.radius)
-    target = _without_idle_groups(target)
-    if len(voices.log_shares) == 1:
+    return _without_idle_groups(target)
+
+
+def has_closed_form(target: MixtureSet | Ball) -> bool:
+    """Whether the kernel of a reduced set will have a closed form: known before it is prepared."""
+    if isinstance(target, Ball):
+        return target.closed_form
+    return _is_joint(target) and is_quadratic(target.terms) and quadratic_kernel.Prepared.closed_form
+
+
+def prepare_reduced(target: MixtureSet | Ball) -> Kernel:
+    """Prepare what :func:`reduced` returned."""
+    if isinstance(target, Ball):
+        return target
+    if _is_joint(target):
         # The sum of the gains was rounded; the sum of their sizes is at most this root.
         rounding = 64 * EPS * math.sqrt(len(target.gains) * float(target.gains.dot(target.gains)))
-        level = target.level - float(voices.log_shares[0]) - float(target.gains.sum()) + rounding
+        level = target.level - float(target.voices.log_shares[0]) - float(target.gains.sum()) + rounding
         return prepare_joint(LevelSet(target.X, target.terms, level, target.radius))
     from likeset._solver import dual
     from likeset._solver.absolute import mixture as absolute_mixture
     from likeset._solver.absolute import mixture_unlimited
+    from likeset._solver.quadratic import mixture as quadratic_mixture
     from likeset._solver.smooth import mixture as smooth_mixture
-    from likeset._solver.smooth import mixture_unlimited as quadratic_unlimited
 
+    if is_quadratic(target.terms):
+        return quadratic_mixture.prepare(target, lambda reduced: dual.prepare(reduced, prepare_joint))
     if isinstance(target.terms, CompiledTerms) and target.radius < math.inf:
         return smooth_mixture.prepare(target)
-    if is_quadratic(target.terms):
-        return quadratic_unlimited.prepare_unlimited(target)
     if isinstance(target.terms, PointTerms):
         limited = target.radius < math.inf
         return absolute_mixture.prepare(target) if limited else mixture_unlimited.prepare_unlimited(target)
     return dual.prepare(target, prepare_joint)
+
+
+def _is_joint(target: MixtureSet) -> bool:
+    return len(target.voices.log_shares) == 1
 
 
 def _without_flat_groups(target: MixtureSet) -> MixtureSet:
@@ -123,27 +145,22 @@ def _without_silent_voices(target: MixtureSet) -> MixtureSet:
 
     rho + sum_k pi_k exp M_k <= e^level   <=>   log sum_k pi_k exp M_k <= level + log(1 - rho e^-level)
     """
-    voices = target.voices
-    holds = np.diff(voices.starts) > 0
-    if holds.all() or not target.level < math.inf:
+    speaking, log_silent = target.voices.speaking
+    if speaking is target.voices or not log_silent - target.level < math.log1p(-_NEARLY_ALL):
         return target
-    with np.errstate(over="ignore"):
-        taken = float(np.exp(voices.log_shares[~holds] - target.level).sum())
-    if not taken < 1.0 - _NEARLY_ALL:
-        return target
-    starts = np.append(voices.starts[:-1][holds], voices.starts[-1])
-    level = target.level + math.log1p(-taken) + 8 * EPS * (1.0 + abs(target.level))
-    table = VoiceTable(starts, voices.members, voices.log_shares[holds])
-    return replace(target, voices=table, level=level)
+    taken = math.exp(log_silent - target.level)
+    # Outwards: what is taken was rounded, and what is left of one may be little.
+    level = target.level + math.log1p(-taken) + 8 * EPS * (1.0 + abs(target.level)) / (1.0 - taken)
+    return replace(target, voices=speaking, level=level)
 
 
 def _without_idle_groups(target: MixtureSet) -> MixtureSet:
     """The same set, described by the groups that some voice holds."""
     windows, count = target.voices, len(target.X)
+    if windows.heard == count:
+        return target
     used = np.zeros(count, dtype=bool)
     used[windows.members] = True
-    if used.all():
-        return target
     number = np.cumsum(used) - 1
     table = VoiceTable(windows.starts, number[windows.members], windows.log_shares)
     terms = reweighted(target.terms, np.ones(count), used)

@@ -98,10 +98,9 @@ def evaluate_terms(terms: SmoothTerms, Z: Array) -> tuple[Array, Array, Array]:
         return terms.evaluate(Z)
 
 
-def term_sizes(terms: SmoothTerms, Z: Array) -> Array:
-    """What the rounding error of phi_k(Z) is proportional to: the sum of the sizes of its parts."""
+def term_sizes(terms: SmoothTerms, Z: Array, values: Array) -> Array:
+    """What the rounding error of ``values``, phi_k(Z), is proportional to: the sum of the sizes of its parts."""
     if isinstance(terms, CurveTerms):
         with np.errstate(over="ignore"):
-            line = np.abs(term_lines(terms.curve, terms.a, terms.s, terms.origins, Z))
-            return np.abs(evaluate_terms(terms, Z)[0]) + 2.0 * line
-    return terms.sizes(Z) if isinstance(terms, LossTerms) else np.abs(terms.evaluate(Z)[0])
+            return np.abs(values) + 2.0 * np.abs(term_lines(terms.curve, terms.a, terms.s, terms.origins, Z))
+    return terms.sizes(Z) if isinstance(terms, LossTerms) else np.abs(values)

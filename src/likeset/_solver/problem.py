@@ -263,10 +263,25 @@ class VoiceTable:
         """One voice that holds everything."""
         return cls(np.array([0, count]), np.arange(count), np.zeros(1))
 
-    @property
+    @cached_property
     def owners(self) -> IntArray:
         """The window of every entry of ``members``."""
         return np.repeat(np.arange(len(self.log_shares)), np.diff(self.starts))
+
+    @cached_property
+    def heard(self) -> int:
+        """How many covariates some window holds."""
+        return len(np.unique(self.members))
+
+    @cached_property
+    def speaking(self) -> tuple[VoiceTable, float]:
+        """The windows that hold something, and log of the sum of the other ones' shares."""
+        holds = np.diff(self.starts) > 0
+        if holds.all():
+            return self, -inf
+        starts = np.append(self.starts[:-1][holds], self.starts[-1])
+        table = VoiceTable(starts, self.members, self.log_shares[holds])
+        return table, float(np.logaddexp.reduce(self.log_shares[~holds]))
 
 
 @dataclass(frozen=True)

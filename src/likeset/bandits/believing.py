@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from likeset._typing import Array
+from likeset.any_of import AnyOf
 from likeset.errors import InvalidArgumentError
 from likeset.families.answers import size_name
 from likeset.predictors import Belief, Believer, Predictor
@@ -58,6 +59,8 @@ def _companion(seq: Any, belief: Any) -> Any:
     if belief is None:
         if isinstance(seq, ConfidenceSequence) and isinstance(seq.forecaster, Believer):
             return None
+        if isinstance(seq, AnyOf) and seq.belief is not None:
+            return None
         return _beside(seq, None)
     if isinstance(belief, ConfidenceSequence):
         if belief is seq or belief.n_observations:
@@ -88,7 +91,7 @@ def _beside(seq: Any, predictor: Any) -> ConfidenceSequence:
     """A sequence of the same model that exists for its beliefs; nobody asks for its sets."""
     family = getattr(seq, "family", None)
     try:
-        made = ConfidenceSequence(family, seq.space, seq.alpha, predictor, voices=None)  # type: ignore[arg-type]
+        made = ConfidenceSequence(family, seq.space, seq.alpha, predictor, voices=None, alarm=False)  # type: ignore[arg-type]
     except InvalidArgumentError as error:
         raise InvalidArgumentError(
             "belief", predictor, f"cannot be had for {seq!r} ({error})", "pass a fresh ConfidenceSequence as belief"

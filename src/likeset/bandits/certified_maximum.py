@@ -29,14 +29,17 @@ from likeset._typing import Array
 from likeset.bandits.rewards import Reward
 from likeset.bandits.running import score_uppers
 from likeset.spaces import RKHS, Linear
+from likeset.spaces.mixed_kernel import MixedKernel
 
 MOST_CONTINUOUS, MOST_COMBINATIONS = 3, 64
-_BATCH, _ROUNDING = 32, 1e-9
+_BATCH, _ROUNDING, _FAR = 32, 1e-9, 1e300
 _FALLING = ("RBF", "Matern", "RationalQuadratic", "ConstantKernel")
 
 
 def falls_with_distance(kernel: Any) -> bool:
-    """Whether k(x, y) is known to fall as y leaves x in any coordinate: scikit-learn's stationary kernels."""
+    """Whether k(x, y) is known to fall as y leaves x in any number: scikit-learn's stationary kernels, and ours."""
+    if isinstance(kernel, MixedKernel):
+        return kernel.falls_with_distance
     if not type(kernel).__module__.startswith("sklearn."):
         return False
     name = type(kernel).__name__
@@ -95,7 +98,10 @@ def _branch_and_bound(current: Any, space: RKHS, reward: Reward, box: Any, toler
     push(starts)
     if not continuous:
         return attained
+    limit = float(reward.of_scores(np.array([_FAR]))[0])  # of a reward that is known to end: nothing lies above it
     while solved < budget and -heap[0][0] > attained + tolerance:
+        if np.isfinite(limit) and float(reward.of_scores(np.array([attained]))[0]) >= limit:
+            break
         cells: list[tuple[Array, Array, Array]] = []
         for _ in range(min(_BATCH, len(heap))):
             bound, _, centre, half, rest = heapq.heappop(heap)

@@ -8,6 +8,7 @@ import numpy as np
 
 from likeset._typing import EPS, Array
 from likeset.spaces import Linear
+from likeset.voices import Duels
 
 
 def difference_uppers(current: Any, sign: float, rows: Array, other: Array) -> Array | None:
@@ -26,3 +27,11 @@ def difference_uppers(current: Any, sign: float, rows: Array, other: Array) -> A
         slack = 4 * EPS * lengths * (bound if np.isfinite(bound) else 1.0)  # of the subtraction
         return np.asarray(current.upper(first - second)) + slack
     return None
+
+
+def announced_order(seq: Any) -> str | None:
+    """Whether duels were announced for the arm with the largest or the smallest z; None if there are none."""
+    voices = getattr(seq, "voices", None)
+    if not isinstance(voices, Duels):
+        return None
+    return "largest" if voices.largest else "smallest"

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likeset._typing import Array
+from likeset._typing import Array, Mask
 from likeset.arguments import choice, real_number
 from likeset.bandits.deciding import most_telling
-from likeset.bandits.differences import difference_uppers
+from likeset.bandits.differences import announced_order, difference_uppers
 from likeset.bandits.policy import Policy, Recommendation
 from likeset.bandits.ties import highest, ranked
 from likeset.bandits.until import Certificate, Until, checked_until
@@ -25,9 +25,11 @@ class Elimination(Policy):
 
         rule out b if   max { s x_b'theta : C }  <  min { s x_a'theta : C }     (running intersection of intervals)
                  or if  max { s (x_b - x_a)'theta : C }  <  0                   (what a and b share cancels)
+                 or if  b is beaten by a                                        (duels, :mod:`likeset.voices.duels`)
 
     with a the *leader*, the arm with the highest lower bound, and s = +1 or -1 the direction of the reward. Differences
-    are used where the set bounds them (likelihood-ratio sets, and any set over a Linear space).
+    are used where the set bounds them (likelihood-ratio sets, and any set over a Linear space), duels where the
+    sequence has them: a fresh one takes them for arms that tell nothing about each other.
 
     The rule for asking, ``rule="soonest"``: the arm, ruled out or not, whose observation takes most from the variance
     of the difference between the leader and its strongest rival (the one that may be furthest ahead), under the beliefs
@@ -152,6 +154,13 @@ class Elimination(Policy):
             raise InvalidArgumentError("arms", arms, "are not those being compared", "use UCB for changing arms")
         return self._rows
 
+    def _expected(self) -> str:
+        """Duels tell which arm is best, and nothing else."""
+        assert self.until is not None
+        if self.until.kind != "best" or self.until.amount > 0.0:
+            return self.purpose
+        return "largest" if self.reward.sign > 0 else "smallest"
+
     def _choose(self, rows: Array, n: int) -> list[int]:
         self._look()
         if self._certificate is not None:
@@ -202,13 +211,15 @@ class Elimination(Policy):
         leader = int(np.count_nonzero(keep[:leader]))
         rivals = np.delete(np.arange(len(left)), leader)
         ahead = self._differences(current, left, leader, rivals, floors, ceilings)
-        kept = np.sort(np.append(rivals[ahead >= 0], leader))
+        behind = self._behind(current, left[leader], left[rivals], ahead)
+        kept = np.sort(np.append(rivals[~behind], leader))
         self._left, self._widths = left[kept], (ceilings - floors)[kept]
-        self._pair = (int(left[leader]), int(left[rivals[int(np.argmax(ahead))]])) if len(rivals) else None
+        strongest = int(np.argmax(np.where(behind, -np.inf, ahead))) if len(rivals) else 0
+        self._pair = (int(left[leader]), int(left[rivals[strongest]])) if len(rivals) else None
         if self.until.kind == "gain":
             self._certificate = self._certified(current, self.until)
         elif len(kept) == 1 or self._close_enough(floors[leader], ceilings[rivals], ahead):
-            self._certify(current, int(left[leader]), floors[leader], ceilings[leader], ahead)
+            self._certify(current, int(left[leader]), floors[leader], ceilings[leader], ahead, bool(behind.all()))
 
     def _compare_with_level(self, current: Any, until: Until) -> None:
         low, high = self._running.intervals(current, self._rows)
@@ -232,6 +243,14 @@ class Elimination(Policy):
         self._running.solves += len(rivals)
         return np.minimum(apart, direct)
 
+    def _behind(self, current: Any, leader: int, rivals: NDArray[np.intp], ahead: Array) -> Mask:
+        """Which rivals are not best: behind by the set, or beaten by the leader in a duel."""
+        behind = ahead < 0
+        if hasattr(current, "beaten") and self._expected() == announced_order(self.seq) and not behind.all():
+            open_ = np.flatnonzero(~behind)
+            behind[open_] = current.beaten(self._rows[rivals[open_]], self._rows[[leader]])
+        return behind
+
     def _close_enough(self, floor: float, ceilings: Array, ahead: Array) -> bool:
         if self.epsilon == 0.0:
             return False
@@ -240,15 +259,15 @@ class Elimination(Policy):
             gap = np.minimum(gap, ahead)
         return bool((gap <= self.epsilon).all())
 
-    def _certify(self, current: Any, arm: int, floor: float, ceiling: float, ahead: Array) -> None:
+    def _certify(self, current: Any, arm: int, floor: float, ceiling: float, ahead: Array, alone: bool) -> None:
         self._certificate = Certificate(
             arm=arm,
             x=self._rows[arm].copy(),
             alpha=self.seq.alpha,
-            epsilon=0.0 if (ahead < 0).all() else self.epsilon,
+            epsilon=0.0 if alone else self.epsilon,
             lower=float(self.reward.of_scores(np.array(floor))),
             upper=float(self.reward.of_scores(np.array(ceiling))),
-            lead=float(-ahead.max()) if len(ahead) else np.inf,
+            lead=max(0.0, float(-ahead.max())) if len(ahead) else np.inf,  # duels say who, and not by how much
             n_observations=self._counted(current),
             provable=self._provable,
         )

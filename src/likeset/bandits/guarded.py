@@ -13,6 +13,7 @@ from likeset.arguments import flag, positive_integer, real_number
 from likeset.bandits.believing import Beliefs, hopes
 from likeset.bandits.continuous import Box, most_optimistic, search
 from likeset.bandits.failures import Failures
+from likeset.bandits.learnt_scales import ScalesBelief
 from likeset.bandits.policy import Policy
 from likeset.bandits.safety import Mask, Safety
 from likeset.bandits.ties import highest
@@ -108,9 +109,9 @@ class Guarded(Policy):
     def _refuse(self, arms: Any) -> None:
         belief, success, safe, seed = self._given
         self._beliefs, self._failures = Beliefs(self.seq, belief), Failures(self.seq, success)
-        self.safety = Safety(self.seq, safe, seed)
+        self.safety = safe if isinstance(safe, Safety) else Safety(self.seq, safe, seed)
         """The constraints' sequences, and what they certify."""
-        if self.safety.constraints:
+        if self.safety.constraints and self.safety is not safe:
             self.safety.expect(self.arms.fixed)
 
     # -- what is out ----------------------------------------------------------------------------------------------
@@ -217,6 +218,8 @@ class Guarded(Policy):
             optimistic = x is not None
             if x is None:
                 x = self._believed_best_point(current, box, belief, observed, taken)
+            if x is None:  # nothing else is certified to be safe
+                break
             low, high = self.reward.score_bounds(*current.interval(x[None, :]))
             taken.append(Choice(x, max(float(high[0] - low[0]), 0.0), due, optimistic))
             belief = belief.supposing(x[None, :]) if len(taken) < n else belief
@@ -232,14 +235,20 @@ class Guarded(Policy):
         again = any(np.array_equal(x, choice.x) for choice in taken)
         return None if again or gain <= SMALL * self._out.mean_width(taken) < np.inf else x
 
-    def _believed_best_point(self, current: Any, box: Box, belief: Any, observed: Array, taken: list[Choice]) -> Array:
-        """The point with the highest score under the beliefs, of those that are certified and not ruled out."""
+    def _believed_best_point(
+        self, current: Any, box: Box, belief: Any, observed: Array, taken: list[Choice]
+    ) -> Array | None:
+        """The point with the highest score under the beliefs, of those that are certified and not ruled out.
+
+        None where all that are certified have been taken.
+        """
+        out = {choice.x.tobytes() for choice in taken}
 
         def worth(points: Array) -> Array:
             scores = self._belief_scores(belief, points)
             if self.safety.constraints:
                 scores = np.where(self.safety.certified(points), scores, -np.inf)
-            return scores
+            return np.where([x.tobytes() in out for x in points], -np.inf, scores) if out else scores
 
         starts = observed
         if not len(observed) and self.safety.constraints:
@@ -247,11 +256,13 @@ class Guarded(Policy):
         points = search(worth, box, self._search, starts)
         if not len(starts) and np.ptp(self._belief_scores(belief, points[:8])) == 0.0:
             points = box.snapped(self._search.uniform(box.box[:, 0], box.box[:, 1], size=points.shape))
-        fresh = [x for x in points if not any(np.array_equal(x, choice.x) for choice in taken)][:_LOOKED_AT]
+        fresh = [x for x in points if x.tobytes() not in out][:_LOOKED_AT]
         if self.safety.constraints:
             fresh = [x for x, sure in zip(fresh, self.safety.certified(np.array(fresh)), strict=True) if sure]
-            if not fresh:
+            if not fresh and not taken:
                 raise self.safety.nothing(points[:_LOOKED_AT])
+            if not fresh:
+                return None
         low, high = self.reward.score_bounds(*current.interval(np.array(fresh)))
         self._best_floor = max(self._best_floor, float(low.max()))
         alive = np.flatnonzero(high >= self._best_floor)
@@ -328,6 +339,9 @@ class Guarded(Policy):
         return bool(self._running.ceiling[slot] < self._running.floor[slots].max())
 
     def _belief_scores(self, belief: Any, rows: Array) -> Array:
+        if isinstance(belief, ScalesBelief):
+            improvement, chances = belief.log_improvement(rows, self.reward.sign), self._failures.chances(rows)
+            return improvement if chances is None else improvement + np.log(np.maximum(chances, 1e-300))
         scores, chances = hopes(belief, rows, self.reward.sign, self.exploration), self._failures.chances(rows)
         if chances is None:
             return scores

@@ -89,7 +89,9 @@ class Policy(ABC):
         self._checked_for: Any = None
         self.running_intersection = flag("running_intersection", running_intersection)
         self._rng = None if rng is None else generator(rng)
-        self.arms: Arms | Box = Arms(seq.space, arms) if bounds is None else Box(seq.space, bounds)
+        self.arms: Arms | Box = (
+            Arms(seq.space, arms) if bounds is None else bounds if isinstance(bounds, Box) else Box(seq.space, bounds)
+        )
         reach = reach_of(seq.space, self.arms.fixed, self.box)
         self.reward = as_reward(reward, getattr(seq, "family", None), reach)
         self._running = RunningBounds(seq.space, seq.alpha, self.reward)
@@ -97,7 +99,7 @@ class Policy(ABC):
         if self.until is not None:
             self._refuse_until(self.until)
         if getattr(seq, "n_observations", None) == 0 and callable(getattr(seq, "expect", None)):
-            seq.expect(self.arms.fixed, self.purpose)  # competing sets have no voices to choose, and no such method
+            seq.expect(self.arms.fixed, self._expected())  # competing sets have no voices to choose, and no such method
 
     def __repr__(self) -> str:
         family, count = getattr(self.seq, "family", None), getattr(self.seq, "n_observations", None)
@@ -178,6 +180,10 @@ class Policy(ABC):
             raise self.arms.refused(arms)
         rows = self._offered(arms)
         return self._recommended(rows, np.arange(len(rows)), *self._score_bounds(rows))
+
+    def _expected(self) -> str:
+        """The purpose that a fresh sequence is told."""
+        return self.purpose
 
     @abstractmethod
     def _choose(self, rows: Array, n: int) -> list[int]:

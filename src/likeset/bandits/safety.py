@@ -85,12 +85,18 @@ class Above(Below):
 
 
 class Safety:
-    """Constraints by name, their sequences, and the seed."""
+    """Constraints by name, their sequences (made here unless they are given), and the seed."""
 
-    def __init__(self, seq: Any, safe: Any, seed: Any) -> None:
-        self.constraints = _checked(safe)
+    def __init__(
+        self, seq: Any, safe: Any, seed: Any, sequences: Mapping[str, ConfidenceSequence] | None = None
+    ) -> None:
+        self.constraints = _checked(safe) if sequences is None else dict(safe)
         share = seq.alpha / max(len(self.constraints), 1)
-        self.sequences = {name: c.start(name, seq.space, share) for name, c in self.constraints.items()}
+        self.sequences = (
+            {name: c.start(name, seq.space, share) for name, c in self.constraints.items()}
+            if sequences is None
+            else dict(sequences)
+        )
         self.alpha = sum(s.alpha for s in self.sequences.values())
         """P(an unsafe point is ever asked for), at most."""
         self.seed = np.zeros((0, *seq.space.covariate_shape))

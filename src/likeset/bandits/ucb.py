@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._typing import Array
 from likeset.arguments import flag, positive_integer
 from likeset.bandits.continuous import Box, most_optimistic
@@ -100,7 +101,9 @@ class UCB(Policy):
         return point if n is None else [point]
 
     def _choose(self, rows: Array, n: int) -> list[int]:
-        chosen = ranked(self._ceilings(rows), n, self._rng)
+        with SingleThreadedBlas():  # once, and not for every question
+            ceilings = self._ceilings(rows)
+        chosen = ranked(ceilings, n, self._rng)
         self._last = chosen[0] if rows is self.arms.fixed else None
         return chosen
 

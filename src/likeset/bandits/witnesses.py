@@ -45,11 +45,12 @@ def _takes_signs(support: Callable[..., Any]) -> bool:
     return "sign" in inspect.signature(support).parameters
 
 
-def values_at(space: Any, theta: Array, rows: Array) -> Array:
-    """z of parameter i at row i."""
+def reader_at(space: Any, rows: Array) -> Callable[[Array], Array]:
+    """A function of parameters, one per row: z of parameter i at row i."""
     if isinstance(space, Linear):
-        return np.einsum("ij,ij->i", theta, rows)
-    return np.asarray(theta[np.arange(len(rows)), space.places(rows)])
+        return lambda theta: np.einsum("ij,ij->i", theta, rows)
+    each, places = np.arange(len(rows)), space.places(rows)
+    return lambda theta: np.asarray(theta[each, places])
 
 
 def survivors(current: Any, alpha: float, witnesses: Array) -> NDArray[np.bool_]:
@@ -72,12 +73,12 @@ def place_witnesses(
     """
     maximisers = inside[len(inside) - len(rows) :]
     centre = np.broadcast_to(inside.mean(axis=0), maximisers.shape)
-    low = sign * values_at(space, centre, rows)
-    high = sign * values_at(space, maximisers, rows)
+    values_of = reader_at(space, rows)
+    low, high = sign * values_of(centre), sign * values_of(maximisers)
     goal = ceilings + _REACH * (1.0 + np.abs(ceilings))
     share = np.ones(len(rows))
     np.divide(goal - low, high - low, out=share, where=high - low > 1e-9 * (1.0 + np.abs(high)))
     placed = np.asarray(centre + np.clip(share, 0.0, 1.0)[:, None] * (maximisers - centre))
     norms = np.linalg.norm(placed, axis=1) if isinstance(space, Linear) else space.norms(placed)
-    reached = sign * values_at(space, placed, rows) >= ceilings - _SOUND * (1.0 + np.abs(ceilings))
+    reached = sign * values_of(placed) >= ceilings - _SOUND * (1.0 + np.abs(ceilings))
     return placed, reached & (norms <= space.bound * (1.0 + _SOUND))

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Self
 
-from likeset._typing import Array
-from likeset.comparison.base import Comparison, check_model, is_one_convex_law
-from likeset.comparison.likelihood import LevelSnapshot, level_snapshot
-from likeset.embedded import Embedded
+from likeset.comparison.base import check_model, is_one_convex_law
+from likeset.comparison.forecasting import ForecastingSet
 from likeset.families.base import Family
 from likeset.predictors.ftrl import FTRL
 from likeset.spaces.base import Space
-from likeset.undo import Undo
 
 
-class ClassicalRatio(Comparison):
+class ClassicalRatio(ForecastingSet):
     r"""The running likelihood ratio of Robbins and Wald with the paper's estimator and w = 1.
 
         C = { theta in Theta : L_t(theta) <= log(1/alpha) + sum_s -log p(y_s | x_s'theta_s) }
@@ -36,22 +33,10 @@ class ClassicalRatio(Comparison):
 
     def __init__(self, space: Space, alpha: float, family: Family, penalty: float = 1.0) -> None:
         super().__init__(space, alpha, family)
-        self._forecaster = FTRL(penalty).start(family, space)
-        self._loss = 0.0
+        self._start(FTRL(penalty))
 
     @classmethod
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Every family with exact extrema."""
         check_model(family, space, alpha)
         return cls(space, alpha, family) if is_one_convex_law(family) else None
-
-    def _remember(self, undo: Undo, phi: Embedded) -> None:
-        undo.keep(self)
-        self._forecaster.remember(undo, phi)
-
-    def _observe(self, phi: Embedded, y: Array) -> None:
-        self._loss -= float(self._forecaster.forecast(phi).log_density(y))  # made before y is observed
-        self._forecaster.observe(phi, y)
-
-    def _snapshot(self) -> LevelSnapshot:
-        return level_snapshot(self._stream, self.alpha, self._loss)

@@ -7,17 +7,16 @@ from typing import Self
 import numpy as np
 
 from likeset._solver.problem import CurveTerms
-from likeset.arguments import flag, positive
-from likeset.comparison.base import Comparison, check_model, default_penalty, finite_bound
-from likeset.comparison.ellipsoid import Ellipsoid
-from likeset.comparison.likelihood import likelihood_terms, lowest
+from likeset._typing import Array
+from likeset.comparison.base import check_model, finite_bound
+from likeset.comparison.laplace_approximation import LaplaceApproximation
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Family
 from likeset.families.poisson import Poisson
 from likeset.spaces.base import Space
 
 
-class MutnyKrause(Comparison):
+class MutnyKrause(LaplaceApproximation):
     r"""Penalised Poisson regression with the largest curvature on Theta in place of the estimated one.
 
         theta_hat = argmin L_t(theta) + lambda |theta|^2 / 2,      V = sum e^B x x' + lambda I
@@ -46,11 +45,8 @@ class MutnyKrause(Comparison):
             raise InvalidArgumentError(
                 "family", family, "is not Poisson", "use LaplaceApproximation for other families"
             )
-        super().__init__(space, alpha, family)
+        super().__init__(space, alpha, family, penalty, within_theta)
         self.bound = finite_bound(space, "MK 2021")
-        self.penalty = default_penalty(space) if penalty is None else positive("penalty", penalty)
-        self.within_theta = flag("within_theta", within_theta)
-        self._centre = np.zeros(0)
 
     @classmethod
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
@@ -58,15 +54,6 @@ class MutnyKrause(Comparison):
         check_model(family, space, alpha)
         return cls(space, alpha, family) if isinstance(family, Poisson) and np.isfinite(space.bound) else None
 
-    def _snapshot(self) -> Ellipsoid:
-        X, terms, _ = likelihood_terms(self._stream)
-        assert isinstance(terms, CurveTerms)
-        self._centre = lowest(X, terms, np.inf, self.penalty, self._centre)[0]
-        # a_k counts the observations at x_k
-        precision = (X.T * (terms.a * np.exp(self.bound))) @ X + self.penalty * np.eye(X.shape[1])
-        return self._ellipsoid(
-            centre=self._centre,
-            precision=precision,
-            outside=self.penalty,
-            squared_radius=2 * float(np.log(1 / self.alpha)),
-        )
+    def _curvature(self, X: Array, terms: CurveTerms) -> Array:
+        """a_k e^B: a_k counts the observations at x_k."""
+        return np.asarray(terms.a * np.exp(self.bound))

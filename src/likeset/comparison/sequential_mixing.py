@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Self
 
-from likeset._typing import Array
 from likeset.arguments import positive
-from likeset.comparison.base import Comparison, check_model, default_penalty
-from likeset.comparison.likelihood import LevelSnapshot, level_snapshot
-from likeset.embedded import Embedded
+from likeset.comparison.base import check_model, default_penalty
+from likeset.comparison.forecasting import ForecastingSet
 from likeset.families.base import Family
 from likeset.predictors.mixture import Mixture
 from likeset.spaces.base import Space
-from likeset.undo import Undo
 
 
-class SequentialMixing(Comparison):
+class SequentialMixing(ForecastingSet):
     r"""Each observation is predicted by mixing the model over what the earlier ones left plausible.
 
         C = { theta in Theta : L_t(theta) <= log(1/alpha) + sum_s -log ∫ p_nu(y_s | x_s) dmu_{s-1}(nu) }
@@ -43,22 +40,10 @@ class SequentialMixing(Comparison):
     def __init__(self, space: Space, alpha: float, family: Family, penalty: float | None = None) -> None:
         super().__init__(space, alpha, family)
         self.penalty = default_penalty(space) if penalty is None else positive("penalty", penalty)
-        self._forecaster = Mixture(precisions=[self.penalty]).start(family, space)
-        self._loss = 0.0
+        self._start(Mixture(precisions=[self.penalty]))
 
     @classmethod
     def for_model(cls, family: Family, space: Space, alpha: float) -> Self | None:
         """Every family with exact extrema."""
         check_model(family, space, alpha)
         return cls(space, alpha, family) if family.convex else None
-
-    def _remember(self, undo: Undo, phi: Embedded) -> None:
-        undo.keep(self)
-        self._forecaster.remember(undo, phi)
-
-    def _observe(self, phi: Embedded, y: Array) -> None:
-        self._loss -= float(self._forecaster.forecast(phi).log_density(y))  # made before y is observed
-        self._forecaster.observe(phi, y)
-
-    def _snapshot(self) -> LevelSnapshot:
-        return level_snapshot(self._stream, self.alpha, self._loss)

@@ -2,20 +2,22 @@ r"""The alarm: a voice whose numerator can be right where the model is wrong.
 
 The set is empty when the data refute every theta, but only a numerator that is *better* than all of them can show that,
 and one with the model's own noise never is. So one more voice hears everything, with a tenth of the error level and a
-numerator q' from outside the model: a Bayes mixture of laws with other scales, shapes and tails
-(:mod:`likeset.families.alternatives`), and of the same noise with an intercept and a parameter beyond the bound.
+numerator q' from outside the model: a Bayes mixture of laws with other scales, shapes and tails around the z that the
+model believes in (:mod:`likeset.families.alternatives`), and of the same noise around a mean that is shifted or bent
+(:mod:`likeset.evidence.corrections`).
 
     R' = 0.9 R + 0.1 prod_s [ q'_s / p_theta ]^{w_s}
     prod (q'/p)^w = exp(excess) prod (q/p)^w,              excess = sum_s w_s log(q'_s / q_s)
 
 R' is an average of supermartingales at the truth: same guarantee, log(10/9) = 0.105 nats dearer at most. Since the
-excess is a number, the voice is the joint one with another share, and no kernel sees anything new.
+excess is a number, the voice is the joint one with another share, and no kernel sees anything new. Where no voice hears
+everything (windows), it is one voice more.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, log, log1p
+from math import exp, inf, log, log1p
 from typing import Any
 
 import numpy as np
@@ -24,17 +26,19 @@ from likeset._solver.problem import VoiceTable
 from likeset._typing import Array
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
-from likeset.families.alternatives import alternatives
+from likeset.evidence.corrections import Correction
+from likeset.families.alternatives import Outside, alternatives
 from likeset.families.base import Family
 from likeset.families.shifted import Shifted
-from likeset.predictors import Mixture
-from likeset.spaces.base import Space
-from likeset.spaces.linear import Linear
+from likeset.state_checks import expect_log_shares, expect_shape
 from likeset.undo import Undo
 
 SHARE = 0.1
-WIDER = 4.0  # times the bound: how far the alarm's own beliefs reach
-OWN = "the same noise, with an intercept or a parameter beyond the bound"
+CLEARLY = 3.0  # nats: below, what one of many laws is ahead by is chance
+CORRECTED = (
+    "the same noise around a shifted mean (is an intercept missing?)",
+    "the same noise around a bent mean (powers of the forecast)",
+)
 
 
 @dataclass(frozen=True)
@@ -52,76 +56,102 @@ class Diagnosis:
     refuted: bool
     alpha: float
 
-    def __str__(self) -> str:
+    @property
+    def beaten(self) -> str:
+        """The law that forecast best, if it was better than the model by ``CLEARLY`` at least, in words."""
         best = int(np.argmax(self.nats)) if len(self.nats) else -1
-        if best < 0 or self.nats[best] <= 0.0:
-            beaten = "nothing outside the model forecast better than the model did"
-        else:
-            beaten = f"{self.names[best]} forecast better than the model, by {self.nats[best]:.1f} nats"
+        if best < 0 or not self.nats[best] >= CLEARLY:
+            return "nothing outside the model forecast clearly better than the model did"
+        return f"{self.names[best]} forecast better than the model, by {self.nats[best]:.1f} nats"
+
+    def __str__(self) -> str:
         if self.refuted:
-            return f"the model is refuted at level {self.alpha:g}: {beaten}"
-        return f"the model is not refuted: {beaten}"
+            return f"the model is refuted at level {self.alpha:g}: {self.beaten}"
+        return f"the model is not refuted: {self.beaten}"
 
 
 class Alarm:
-    """Forecasts from outside the model, running; built for one family and space."""
+    """Forecasts from outside the model, running; built for one family."""
 
-    def __init__(self, family: Family, space: Space) -> None:
-        if not alternatives(family):
+    def __init__(self, family: Family, rows: float = inf) -> None:
+        """``rows``: how many it hears. For later ones q' is q."""
+        found = alternatives(family)
+        if found is None:
             raise InvalidArgumentError(
                 "alarm", family, "has no laws outside it that are known", "leave the alarm out for this family"
             )
-        self.family = family
-        bound = space.bound if space.bound < inf else 10.0
-        precisions = np.array([0.03, 0.3, 3.0, 30.0]) / bound**2
-        self.believer = Mixture(precisions.tolist()).start(family, Linear(2, WIDER * bound))
-        self.names = (OWN, *(one.name for one in alternatives(family)))
-        self.logs = np.zeros(len(self.names))  # sum log q_j, less log q
-        self.log_shares = np.full(len(self.names), -log(len(self.names)))
-        self.excess, self.lost = 0.0, False
+        self.family, self.outside = family, found
+        self.names = (*CORRECTED, *found.names)
+        self.corrections = (Correction(1), Correction(3))
+        self.logs = [0.0] * len(self.names)  # sum log q_j, less log q
+        self.log_shares = [-log(len(self.names))] * len(self.names)
+        self.excess, self.lost, self.left = 0.0, False, rows
 
-    def remember(self, undo: Undo, phi: Embedded) -> None:
-        """Before ``record`` of an observation at phi: keep what it will change."""
+    def remember(self, undo: Undo) -> None:
+        """Before ``record``: keep what it will change."""
         undo.keep(self)
-        self.believer.remember(undo, self._seen(phi))
+        for one in self.corrections:
+            one.remember(undo)
 
-    def record(self, phi: Embedded, y: Array, weight: float, log_q: float) -> None:
-        """One observation, forecast by the model with log-density ``log_q``."""
-        seen = self._seen(phi)
-        made = self.believer.forecast(seen)
-        mean, sd = self.believer.belief_about_z()
-        law: Any = phi.law_or(self.family)
-        shift = 0.0
-        if isinstance(law, Shifted):
-            law, shift = law.family, law.shift
-        laws = alternatives(law)
-        own = float(np.ravel(made.log_density(y))[0])
-        found = np.array([own, *(one.log_density(y, mean + shift, sd) for one in laws)])
-        found = np.where(np.isnan(found), -inf, found)
-        if weight > 0.0:
-            with np.errstate(invalid="ignore"):
-                mixed = float(np.logaddexp.reduce(self.log_shares + found))
-                if log_q == -inf or mixed == -inf:
-                    self.lost = self.lost or log_q == -inf
-                    added = 0.0 if log_q == -inf else -inf
-                else:
-                    added = weight * (mixed - log_q)
-                self.excess += added
-                posterior = self.log_shares + found
-                if mixed > -inf:
-                    self.log_shares = posterior - mixed
-                if log_q > -inf:
-                    self.logs = self.logs + weight * (found - log_q)
-        self.believer.observe(seen, y)
+    def record(self, phi: Embedded, y: Array, weight: float, log_q: float, believed: tuple[float, float]) -> None:
+        """One observation, forecast by the model with log-density ``log_q``, where z was ``believed``: mean, sd."""
+        if self.left <= 0:
+            return
+        self.left -= 1
+        found = self._log_densities(phi, y, *believed)
+        if not weight > 0.0:
+            return
+        if log_q == -inf:  # the model gave this outcome density zero: its ratio is lost, and the comparison ends
+            self.lost = True
+            return
+        self.logs = [total + weight * (one - log_q) for total, one in zip(self.logs, found, strict=True)]
+        joint = [share + one for share, one in zip(self.log_shares, found, strict=True)]
+        top = max(joint)
+        if top == -inf:
+            self.excess = -inf
+            return
+        mixed = top + log(sum(exp(one - top) for one in joint))
+        self.excess += weight * (mixed - log_q)
+        self.log_shares = [one - mixed for one in joint]
 
     def heard(self) -> Heard:
         """What a snapshot keeps."""
-        return Heard(self.names, self.logs, self.excess, self.lost)
+        return Heard(self.names, np.array(self.logs), self.excess, self.lost)
 
-    def _seen(self, phi: Embedded) -> Embedded:
-        """phi with an intercept, as its first coordinate."""
-        coordinates = np.concatenate([[1.0], phi.coordinates])
-        return Embedded(phi.x, coordinates, phi.index, phi.outside, phi.given, phi.law)
+    def state(self) -> dict[str, Array]:
+        """Everything that follows from the rows."""
+        return {
+            "logs": np.array(self.logs), "log_shares": np.array(self.log_shares), "excess": np.array([self.excess]),
+            "lost": np.array([float(self.lost)]), "left": np.array([self.left]), "shifted": self.corrections[0].state(),
+            "bent": self.corrections[1].state(),
+        }  # fmt: skip
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """The inverse of ``state``; ValueError if it is not one of this family."""
+        logs = expect_shape(state, "logs", (len(self.names),))
+        shares = expect_log_shares(state, "log_shares", len(self.names))
+        excess, lost, left = (float(expect_shape(state, name, (1,))[0]) for name in ("excess", "lost", "left"))
+        if not excess < inf or lost not in (0.0, 1.0) or not left >= 0.0 or np.isnan(logs).any():
+            raise ValueError("not the state of an alarm")
+        for one, name in zip(self.corrections, ("shifted", "bent"), strict=True):
+            one.restore(state[name])
+        self.logs, self.log_shares = logs.tolist(), shares.tolist()
+        self.excess, self.lost, self.left = excess, bool(lost), left
+
+    def _log_densities(self, phi: Embedded, y: Array, mean: float, sd: float) -> list[float]:
+        """log q_j(y) of every law; -inf where it cannot be computed, so that such a law counts for nothing."""
+        law: Any = self.family if phi.law is None else phi.law
+        if isinstance(law, Shifted):
+            law, mean = law.family, mean + law.shift
+        outside: Outside | None = self.outside if law is self.family else alternatives(law)
+        found = [-inf] * len(self.names)
+        if outside is not None:
+            try:
+                corrected = [one.log_density(outside, y, mean, sd) for one in self.corrections]
+                found = corrected + outside.log_densities(y, mean, sd)
+            except (ValueError, OverflowError, ZeroDivisionError):
+                pass
+        return [one if one == one else -inf for one in found]
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ import numpy as np
 
 from likeset import _solver
 from likeset._solver import Kernel
+from likeset._solver.ball import Ball
 from likeset._solver.charge import charge_of, minima
 from likeset._solver.evaluate import log_sum_exp, reweighted, term_values, values_and_slopes
 from likeset._solver.problem import MixtureSet, Terms, VoiceTable
@@ -198,14 +199,23 @@ class Evidence:
         reach = self.bound * np.hypot(self.groups.lengths, np.sqrt(squares))
         return charge_of(self.terms, squares, self.bound, slack, reach)
 
+    @property
+    def closed_form(self) -> bool:
+        """Whether the kernel has a closed form; it is not prepared for this."""
+        return _solver.has_closed_form(self._target)
+
     @cached_property
     def kernel(self) -> Kernel:
         """What answers for extrema and emptiness."""
+        return _solver.prepare_reduced(self._target)
+
+    @cached_property
+    def _target(self) -> MixtureSet | Ball:
         gains = np.where(np.isneginf(self.gains), 0.0, self.gains)  # of groups that no audible voice holds
         owners = None if self.groups.one_each else self.groups.owners
         X = self.groups.rows if owners is None else self.groups.rows[owners]
         level = self.threshold + self.charge
-        return _solver.prepare(MixtureSet(X, self.terms, gains, self.audible, level, self.bound, owners))
+        return _solver.reduced(MixtureSet(X, self.terms, gains, self.audible, level, self.bound, owners))
 
     def reweighted(self, weights: Array, threshold: float) -> Evidence:
         """One voice, in which every covariate counts with a weight v in [0, 1]: sum_g v_g [gain_g + phi_g]."""

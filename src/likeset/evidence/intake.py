@@ -26,10 +26,11 @@ def checked_rows(
     entry = None
     if has_entries(family):
         entry, y = _split_entries(y, len(X))
+    nothing = offset is None and exposure is None and trials is None and entry is None
     given = given_rows(family, len(X), offset, exposure, trials, entry)
     if family.observation_shape and len(X) == 1 and has_shape(y, family.observation_shape):
         y = [y]  # one pair for one covariate, not two times
-    Y = observations(family, y, given)
+    Y = family.observations(y) if nothing else observations(family, y, given)
     if len(X) != len(Y):
         raise ShapeError(
             "y",
@@ -44,7 +45,10 @@ def given_rows(
     family: Family, count: int, offset: Any = None, exposure: Any = None, trials: Any = None, entry: Any = None
 ) -> Array:
     """Offset, size and entry of so many rows, as :class:`~likeset.embedded.Given` has them."""
-    given = np.tile(NOTHING, (count, 1))
+    given = np.empty((count, len(NOTHING)))
+    given[:] = NOTHING
+    if offset is None and exposure is None and trials is None and entry is None:
+        return given
     if entry is not None:
         given[:, 2] = entry if isinstance(entry, np.ndarray) else _per_row("entry", entry, count)
     if offset is not None:

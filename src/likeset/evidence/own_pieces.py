@@ -17,6 +17,8 @@ from likeset.evidence.alarm import Alarm
 from likeset.evidence.ledger import Ledger
 from likeset.families.base import Family
 from likeset.predictors import PREDICTORS, Aggregate, Forecaster
+from likeset.predictors.base import Gauge
+from likeset.predictors.mixture import MixtureForecaster
 from likeset.spaces.base import Basis, Space
 from likeset.voices.base import Membership
 from likeset.voices.directions import Directions
@@ -34,19 +36,32 @@ class Running:
     membership: Membership | None
     alarm: Alarm | None = None  # forecasts from outside the model, if there are any
     directions: Directions | None = None  # sums of directional voices, if there are any
-    gauge: Any = None  # says how well z is known, if voices ask and the forecaster does not
+    gauge: Any = None  # says how well z is known, if voices or the alarm ask and the forecaster does not
 
     def pieces(self, but: tuple[str, ...] = ()) -> list[Any]:
         """What learns from observations, without the roles named."""
-        found = [getattr(self, role) for role in ("forecaster", "weigher", "gauge") if role not in but]
-        return [piece for piece in found if piece is not None]
+        found = [] if self.gauge is None else [self.gauge]  # ours, whoever forecasts
+        if "weigher" not in but:
+            found.insert(0, self.weigher)
+        if "forecaster" not in but:
+            found.insert(0, self.forecaster)
+        return found
 
     def label(self, phi: Embedded) -> int:
         """The class of an observation at phi, before its y is known."""
         if self.membership is None or not self.membership.voices.gauged:
             return 0
-        gauge = self.forecaster if self.gauge is None else self.gauge
+        gauge = self.forecaster if self.gauge is None or isinstance(self.forecaster, Gauge) else self.gauge
         return self.membership.voices.label(gauge.spread(phi))  # type: ignore[union-attr]
+
+    def believed(self, phi: Embedded) -> tuple[float, float]:
+        """Mean and standard deviation of z at phi, before its y is known; for the alarm."""
+        return self.source.belief_about_z(phi)  # type: ignore[no-any-return]
+
+    @property
+    def source(self) -> Any:
+        """Whose beliefs the alarm reads."""
+        return self.forecaster if isinstance(self.forecaster, MixtureForecaster) else self.gauge
 
 
 class OwnPieces:

@@ -1,16 +1,19 @@
-r"""Laws outside a family, for the alarm: other scales and shapes, heavier tails, counts with more variance.
+r"""Laws outside a family, for the alarm: other scales and shapes, heavier tails, counts with more or less variance.
 
-Each is a normalised density of y, given where the family itself would expect it: z with mean m and deviation s under
-what is believed before y. How good they are decides how loud an alarm can get, never whether it is valid.
+Each is a normalised density of y, given where the family itself expects it: z with mean m and deviation s under what
+is believed before y. How good they are decides how loud an alarm can get, never whether it is valid.
+
+Where z is not noise but a rate or odds, uncertainty about it is more dispersion: e^z counts as Gamma distributed with
+the relative variance v = e^(s^2) - 1 of a log-normal law, which keeps densities in closed form.
+
+They are asked at every observation, so they are plain arithmetic with numbers: no arrays, nothing to compile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import exp, hypot, inf, lgamma, log, log1p
-from typing import Any, NamedTuple
-
-import numpy as np
+from math import erfc, exp, expm1, hypot, inf, lgamma, log, log1p, pi, sqrt
+from typing import Any
 
 from likeset._typing import Array
 from likeset.families.base import Family
@@ -19,110 +22,272 @@ from likeset.families.gaussian import Gaussian
 from likeset.families.laplace import Laplace
 from likeset.families.log_normal import LogNormal
 from likeset.families.poisson import Poisson
-from likeset.families.student_t import StudentT
-from likeset.families.weibull import LogWeibull, Weibull
+from likeset.families.weibull import Entered, LogWeibull, Weibull
 
 SCALES = (0.25, 0.35, 0.5, 0.7, 1.4, 2.0, 2.8, 4.0, 8.0)
+TAILS = (0.5, 1.0, 2.0)
 SHAPES = (0.4, 0.5, 0.6, 0.75, 1.33, 1.65, 2.1, 3.0)
+VARIANCES = (0.3, 0.6, 1.4, 2.0, 3.0, 5.0)
+VARYING = (0.3, 0.6, 1.0)
+CORRELATIONS = (0.003, 0.02, 0.1, 0.4)
+FREEDOM = 3.0  # degrees of Student's t
+_LOG_ROOT = 0.5 * log(2.0 * pi)
+_T_CONSTANT = lgamma(0.5 * (FREEDOM + 1.0)) - lgamma(0.5 * FREEDOM) - 0.5 * log(FREEDOM * pi)
+_FAR = 600.0  # |z| beyond which e^z is not computed
+_LEAST = 1e-8  # relative variance below which there is none
+_MANY = 1e9  # counts beyond which logarithms of factorials cancel to less than a millionth of a nat
 
 
-class Alternative(NamedTuple):
-    """A law in words, and log q(y) where z is believed to be m, up to a deviation s."""
+class Outside:
+    """The laws outside one family: their ``names``, and log-densities in the same order.
 
-    name: str
-    log_density: Callable[[Array, float, float], float]
+    The family's own law is at hand as well, for corrections of its mean (:mod:`likeset.evidence.corrections`).
+    """
+
+    names: tuple[str, ...]
+
+    def log_densities(self, y: Array, m: float, s: float) -> list[float]:
+        """log q(y) of every law, where z is believed to be m, up to a deviation s."""
+        raise NotImplementedError
+
+    def own(self, y: Array, z: float, s: float) -> float:
+        """log p(y | z) of the family itself; with noise around z, widened by the deviation s."""
+        raise NotImplementedError
+
+    def slope(self, y: Array, z: float) -> float:
+        """d log p(y | z) / dz."""
+        raise NotImplementedError
+
+    def information(self, z: float) -> float:
+        """About Fisher's information of one y about z."""
+        raise NotImplementedError
 
 
-def alternatives(family: Family) -> list[Alternative]:
-    """Laws outside the family; none where nothing is known of it."""
+def alternatives(family: Family) -> Outside | None:
+    """Laws outside the family; None where nothing is known of it.
+
+    >>> found = alternatives(Poisson())
+    >>> found.names[3]
+    'counts with 2 times the variance'
+    """
     if isinstance(family, Gaussian):
-        return _around(Gaussian, float(family.sigma), lambda y: (float(y), 0.0))
+        return _Noise(float(family.sigma), False)
     if isinstance(family, LogNormal):
-        return _around(Gaussian, float(family.sigma), lambda y: (log(float(y)), log(float(y))))
+        return _Noise(float(family.sigma), False, log)
     if isinstance(family, Laplace):
-        return _around(Laplace, float(family.scale), lambda y: (float(y), 0.0))
+        return _Noise(float(family.scale), True)
     if isinstance(family, Poisson):
-        factors = [(f"counts with {k:g} times the variance", _times_variance(k)) for k in (1.4, 2.0, 3.0, 5.0)]
-        shares = [(f"counts whose mean varies by {100 * c:g} %", _varying_mean(c * c)) for c in (0.3, 0.6, 1.0)]
-        return [Alternative(name, density) for name, density in factors + shares]
+        return _Counts()
     if isinstance(family, Binomial):
-        return [
-            Alternative(f"proportions that vary from row to row (correlation {r:g})", _beta_binomial(family.trials, r))
-            for r in (0.003, 0.02, 0.1, 0.4)
-        ]
+        return _Proportions(family.trials)
+    if isinstance(family, Entered) and isinstance(family.family, Weibull | LogWeibull):
+        return _Lifetimes(float(family.family.shape), isinstance(family.family, LogWeibull), float(family.entry))
     if isinstance(family, Weibull | LogWeibull):
-        made = type(family)
-        p = float(family.shape)
-        return [
-            Alternative(f"lifetimes of shape {p * c:.2g}", _density_of(_with_shape(made, p * c), c)) for c in SHAPES
+        return _Lifetimes(float(family.shape), isinstance(family, LogWeibull))
+    return None
+
+
+class _Noise(Outside):
+    """Noise around z of other scales and with heavier tails; ``read`` has y on the scale of z (log, or as it is)."""
+
+    names = (
+        *(f"noise of {c:g} times the scale" for c in SCALES),
+        *(f"heavy tails (Student's t) at {c:g} times the scale" for c in TAILS),
+    )
+
+    def __init__(self, scale: float, sharp: bool, read: Callable[[float], float] | None = None) -> None:
+        self.scale, self.sharp, self.read = scale, sharp, read
+
+    def log_densities(self, y: Array, m: float, s: float) -> list[float]:
+        at, jacobian = self._read(y)
+        misfit, scale = abs(at - m), self.scale
+        found = [self._density(misfit, hypot(c * scale, s)) - jacobian for c in SCALES]
+        for c in TAILS:
+            width = hypot(c * scale, s)
+            u = misfit / width
+            tail = log1p(u * u / FREEDOM) if u < 1e150 else 2.0 * log(u) - log(FREEDOM)
+            found.append(_T_CONSTANT - log(width) - 0.5 * (FREEDOM + 1.0) * tail - jacobian)
+        return found
+
+    def own(self, y: Array, z: float, s: float) -> float:
+        at, jacobian = self._read(y)
+        return self._density(abs(at - z), hypot(self.scale, s)) - jacobian
+
+    def slope(self, y: Array, z: float) -> float:
+        misfit = self._read(y)[0] - z
+        if self.sharp:
+            return (misfit > 0.0) / self.scale - (misfit < 0.0) / self.scale
+        return misfit / self.scale / self.scale
+
+    def information(self, z: float) -> float:
+        return 1.0 / self.scale / self.scale
+
+    def _density(self, misfit: float, width: float) -> float:
+        u = misfit / width
+        return -u - log(2.0 * width) if self.sharp else -0.5 * u * u - log(width) - _LOG_ROOT
+
+    def _read(self, y: Array) -> tuple[float, float]:
+        """y on the scale of z, and log dy/dz."""
+        number = float(y)
+        if self.read is None:
+            return number, 0.0
+        at = self.read(number)
+        return at, at
+
+
+class _Counts(Outside):
+    """Counts with mean e^z: negative binomial laws, and rounded normal ones with less variance than the mean."""
+
+    names = (
+        *(f"counts with {k:g} times the variance" for k in VARIANCES),
+        *(f"counts whose mean varies by {100 * c:g} %" for c in VARYING),
+    )
+
+    def log_densities(self, y: Array, m: float, s: float) -> list[float]:
+        k, v = float(y), _relative_variance(s)
+        mean = exp(min(max(m, -_FAR), _FAR)) * sqrt(1.0 + v)
+        if not mean > 0.0:
+            return [0.0 if k == 0.0 else -inf] * len(self.names)
+        found = [
+            _negative_binomial(k, mean, (factor - 1.0) / mean + v)
+            if factor > 1.0
+            else _rounded(k, mean, factor * mean + v * mean * mean)
+            for factor in VARIANCES
         ]
-    return []
+        return found + [_negative_binomial(k, mean, c * c + v) for c in VARYING]
+
+    def own(self, y: Array, z: float, s: float) -> float:
+        k, v = float(y), _relative_variance(s)
+        z = min(max(z, -_FAR), _FAR) + 0.5 * log1p(v)
+        if v > _LEAST:
+            return _negative_binomial(k, exp(z), v)
+        return k * z - exp(z) - lgamma(k + 1.0) if k + exp(z) < _MANY else -inf
+
+    def slope(self, y: Array, z: float) -> float:
+        return float(y) - exp(min(max(z, -_FAR), _FAR))
+
+    def information(self, z: float) -> float:
+        return exp(min(max(z, -_FAR), _FAR))
 
 
-def _with_shape(made: Any, shape: float) -> Any:
-    return Weibull(shape) if issubclass(made, Weibull) else LogWeibull(shape)
+def _relative_variance(s: float) -> float:
+    """Of e^z, where z has the deviation s; not without limit."""
+    return expm1(min(s * s, 2.0))
 
 
-def _density_of(law: Any, stretch: float) -> Callable[[Array, float, float], float]:
-    """The law with the same mean of log time: z stretched like the shape."""
-    return lambda y, m, s: float(np.ravel(law.log_density(np.asarray(y), np.asarray(stretch * m)))[0])
-
-
-def _around(made: Any, scale: float, read: Callable[[Array], tuple[float, float]]) -> list[Alternative]:
-    """Noise of other scales and with heavier tails; ``read`` has y on the scale of z, and the log of dy/dz."""
-
-    def of_scale(c: float) -> Callable[[Array, float, float], float]:
-        def density(y: Array, m: float, s: float) -> float:
-            at, jacobian = read(y)
-            return float(made(hypot(c * scale, s)).log_density(np.asarray(at), np.asarray(m))) - jacobian
-
-        return density
-
-    def heavy(c: float) -> Callable[[Array, float, float], float]:
-        def density(y: Array, m: float, s: float) -> float:
-            at, jacobian = read(y)
-            return float(StudentT(3.0, hypot(c * scale, s)).log_density(np.asarray(at), np.asarray(m))) - jacobian
-
-        return density
-
-    found = [Alternative(f"noise of {c:g} times the scale", of_scale(c)) for c in SCALES]
-    return found + [
-        Alternative(f"heavy tails (Student's t) at {c:g} times the scale", heavy(c)) for c in (0.5, 1.0, 2.0)
-    ]
-
-
-def _negative_binomial(y: float, mean: float, size: float) -> float:
-    """log P(y) of the negative binomial law with variance mean + mean^2 / size."""
-    if not 0.0 < mean < inf:
-        return 0.0 if y == 0 and mean == 0.0 else -inf
+def _negative_binomial(y: float, mean: float, dispersion: float) -> float:
+    """log P(y) of the negative binomial law with variance mean + dispersion mean^2."""
+    size = 1.0 / dispersion
+    if y + size + mean > _MANY:
+        return -inf
     return (
         lgamma(y + size) - lgamma(size) - lgamma(y + 1.0) - size * log1p(mean / size)
         + y * (log(mean) - log(size + mean))
     )  # fmt: skip
 
 
-def _times_variance(factor: float) -> Callable[[Array, float, float], float]:
-    def density(y: Array, m: float, s: float) -> float:
-        mean = exp(min(m, 600.0))
-        return _negative_binomial(float(y), mean, max(mean / (factor - 1.0), 1e-12))
-
-    return density
-
-
-def _varying_mean(dispersion: float) -> Callable[[Array, float, float], float]:
-    return lambda y, m, s: _negative_binomial(float(y), exp(min(m, 600.0)), 1.0 / dispersion)
+def _rounded(y: float, mean: float, variance: float) -> float:
+    """log P(y) of normal noise around the mean, rounded, at least zero."""
+    width = sqrt(2.0 * variance)
+    low, high = (y - 0.5 - mean) / width, (y + 0.5 - mean) / width
+    below = 0.0 if y == 0.0 else erfc(-low)  # all that is below zero counts as zero
+    mass = erfc(low) - erfc(high) if y > 0.0 and low > 0.0 else erfc(-high) - below
+    return log(0.5 * mass) if mass > 0.0 else -inf
 
 
-def _beta_binomial(trials: int, correlation: float) -> Callable[[Array, float, float], float]:
-    total = (1.0 - correlation) / correlation
+class _Proportions(Outside):
+    """Successes in so many trials, whose probability varies from row to row by a Beta law."""
 
-    def density(y: Array, m: float, s: float) -> float:
-        p = 1.0 / (1.0 + exp(-max(min(m, 30.0), -30.0)))
-        a, b, k = total * p, total * (1.0 - p), float(y)
-        return (
-            lgamma(trials + 1.0) - lgamma(k + 1.0) - lgamma(trials - k + 1.0)
-            + lgamma(k + a) + lgamma(trials - k + b) - lgamma(trials + a + b)
-            + lgamma(a + b) - lgamma(a) - lgamma(b)
-        )  # fmt: skip
+    names = tuple(f"proportions that vary from row to row (correlation {r:g})" for r in CORRELATIONS)
 
-    return density
+    def __init__(self, trials: int) -> None:
+        self.trials = float(trials)
+
+    def log_densities(self, y: Array, m: float, s: float) -> list[float]:
+        k, n, p = float(y), self.trials, self._probability(m)
+        ways, unsure = self._ways(k), min(p * (1.0 - p) * s * s, 0.5)
+        return [ways + self._beta(k, n, p, 1.0 - (1.0 - r) * (1.0 - unsure)) for r in CORRELATIONS]
+
+    def own(self, y: Array, z: float, s: float) -> float:
+        k, p = float(y), self._probability(z)
+        unsure = min(p * (1.0 - p) * s * s, 0.5)
+        if unsure > _LEAST:
+            return self._ways(k) + self._beta(k, self.trials, p, unsure)
+        z = min(max(z, -_FAR), _FAR)
+        return self._ways(k) + k * z - self.trials * (max(z, 0.0) + log1p(exp(-abs(z))))
+
+    def slope(self, y: Array, z: float) -> float:
+        return float(y) - self.trials * self._probability(z)
+
+    def information(self, z: float) -> float:
+        p = self._probability(z)
+        return self.trials * p * (1.0 - p)
+
+    def _ways(self, k: float) -> float:
+        if self.trials > _MANY:
+            return -inf
+        return lgamma(self.trials + 1.0) - lgamma(k + 1.0) - lgamma(self.trials - k + 1.0)
+
+    @staticmethod
+    def _beta(k: float, n: float, p: float, correlation: float) -> float:
+        """Of one order of successes and failures."""
+        total = (1.0 - correlation) / correlation
+        a, b = total * p, total * (1.0 - p)
+        if total > _MANY:
+            return -inf
+        return lgamma(k + a) + lgamma(n - k + b) - lgamma(n + total) + lgamma(total) - lgamma(a) - lgamma(b)
+
+    @staticmethod
+    def _probability(z: float) -> float:
+        return 1.0 / (1.0 + exp(-max(min(z, 30.0), -30.0)))
+
+
+class _Lifetimes(Outside):
+    """Lifetimes of other shapes c p, at the z' to which a fit of shape p would answer m: z' = c (m + log Gamma(1+1/c)).
+
+    For then E[T^p] = e^-m, which is what the fit looks at.
+    """
+
+    def __init__(self, shape: float, logs: bool, entry: float = -inf) -> None:
+        self.shape, self.logs = shape, logs
+        self.names = tuple(f"lifetimes of shape {shape * c:.2g}" for c in SHAPES)
+        self.entry = entry if logs or entry == -inf else (log(entry) if entry > 0.0 else -inf)
+
+    def log_densities(self, y: Array, m: float, s: float) -> list[float]:
+        return [
+            self._density(y, self.shape * c, c * (m + moved), c * s) for c, moved in zip(SHAPES, _MOVED, strict=True)
+        ]
+
+    def own(self, y: Array, z: float, s: float) -> float:
+        return self._density(y, self.shape, z, s)
+
+    def slope(self, y: Array, z: float) -> float:
+        return float(y[1]) - self._lived(self._log_time(y), self.shape, z)
+
+    def information(self, z: float) -> float:
+        return 1.0
+
+    def _density(self, y: Array, shape: float, z: float, s: float) -> float:
+        r"""With H = (t^p - entry^p) e^z: log of (p t^p e^z / t)^event e^-H, averaged over e^z with relative variance v,
+
+        event [z + log p + p log t - log t] - (1/v + event) log(1 + v H);       without log t where y is that.
+        """
+        at, event, v = self._log_time(y), float(y[1]), _relative_variance(s)
+        z += 0.5 * log1p(v)
+        happened = z + log(shape) + shape * at - (0.0 if self.logs else at) if event else 0.0
+        past = exp(min(shape * self.entry + z, _FAR)) if self.entry > -inf else 0.0
+        lived = exp(min(shape * at + z, _FAR))
+        if v <= _LEAST:
+            return happened - (lived - past)
+        # those who are alive at the entry have smaller rates than others
+        return happened - (1.0 / v + event) * log1p(v * lived) + log1p(v * past) / v
+
+    def _lived(self, at: float, shape: float, z: float) -> float:
+        lived = exp(min(shape * at + z, _FAR))
+        return lived - exp(min(shape * self.entry + z, _FAR)) if self.entry > -inf else lived
+
+    def _log_time(self, y: Array) -> float:
+        return float(y[0]) if self.logs else log(float(y[0]))
+
+
+_MOVED: Any = tuple(lgamma(1.0 + 1.0 / c) for c in SHAPES)

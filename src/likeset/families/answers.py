@@ -16,6 +16,7 @@ r"""What a family may say for itself beyond :class:`~likeset.families.base.Famil
     what may be given of a row's size?           ``size_name``             nothing: neither exposure nor trials
     may rows have a time of entry?               ``_with_entry``           no
     on which scale is the mean affine in z?      ``mean_link``             on none that is known
+    is it one of the three curves, at sign z + c?  ``canonical_form``      if it is a ``CurveFamily``, at z
     how large may an offset be?                  ``largest_offset``        300, for the sake of e^offset
 
 Everything here is optional: the generic answers are right for any family, the others are faster or sharper.
@@ -32,6 +33,7 @@ from likeset.families.base import Family
 from likeset.families.beliefs import ExactPosterior, GenericPosterior, Posterior
 from likeset.families.penalised import DirectFit, Fit, LookAhead
 from likeset.families.predictive import Predictive, QuadraturePredictive
+from likeset.families.quadratic_fit import Penalty, QuadraticFit
 from likeset.families.responses import Response
 from likeset.families.sums import PairSums, Sums
 
@@ -143,6 +145,12 @@ def penalised_fit(family: Family, penalty: float, bound: float) -> Fit:
     if isinstance(family, FitsItself):
         return family.penalised_fit(penalty, bound)
     return DirectFit(merged_sums(family), penalty, bound)
+
+
+def quadratic_fit(family: Family, penalty: Penalty, centre: Array | None, bound: float) -> QuadraticFit:
+    """A fit without data whose penalty is any quadratic; refused by families that have no fit at all."""
+    penalised_fit(family, 1.0, bound)
+    return QuadraticFit(merged_sums(family), penalty, centre, bound)
 
 
 def information(family: Family, z: Array) -> Array:

@@ -53,10 +53,19 @@ class CompensatedSums:
             rest = float(self.rest[index]) + ((old - new) + x if abs(old) >= abs(x) else (x - new) + old)
         self.total[index], self.rest[index], self.rounded[index] = new, rest, new + rest
 
+    @property
+    def parts(self) -> tuple[Array, Array, Array]:
+        """Totals, what their rounding left, and the sums of the two."""
+        return self.total, self.rest, self.rounded
+
+    def has(self, index: int) -> bool:
+        """Whether there is room for this sum already, and growing was not interrupted."""
+        return index < len(self.total) == len(self.rounded)
+
     def remember(self, undo: Undo, index: int) -> None:
         """Before ``add`` to one sum: keep its two parts, and their sum."""
-        if index < len(self.total) == len(self.rounded):  # not torn while growing
-            undo.keep_row((self.total, self.rest, self.rounded), index)
+        if self.has(index):
+            undo.keep_row(self.parts, index)
         else:
             undo.keep(self)  # arrays are about to be replaced by longer ones
 
@@ -89,12 +98,14 @@ class EvidenceSums:
 
     def remember(self, undo: Undo, index: int) -> None:
         """Before ``add`` to covariate ``index``: keep its sums and its reference."""
-        if index < len(self.origins):
-            undo.keep_entry(self.origins, index)
+        if index < len(self.origins) and self.a.has(index) and self.s.has(index):
+            undo.keep_row((self.origins, *self.a.parts, *self.s.parts), index)
         else:
-            undo.keep(self)
-        self.a.remember(undo, index)
-        self.s.remember(undo, index)
+            undo.keep(self)  # arrays are about to be replaced by longer ones
+            self.a.remember(undo, index)
+            self.s.remember(undo, index)
+            if index < len(self.origins):
+                undo.keep_entry(self.origins, index)
         self.shifted.remember(undo, index)
 
     def add(self, index: int, y: Array, weight: float, law: Any = None) -> float:

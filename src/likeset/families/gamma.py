@@ -9,6 +9,7 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.arguments import floats, positive, real_array
+from likeset.curves import Curve
 from likeset.elementwise import exp_parts
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import (
@@ -20,6 +21,7 @@ from likeset.families.base import (
     refuse,
     source_of_noise,
 )
+from likeset.families.canonical import Canonical
 from likeset.families.loss_family import LossFamily
 from likeset.families.sums import MeanSums
 from likeset.losses import Loss, Triple
@@ -76,6 +78,11 @@ class Gamma(LossFamily):
     def settings(self) -> dict[str, float]:
         """Constructor arguments."""
         return {"shape": self.shape}
+
+    def canonical_form(self) -> Canonical:
+        """k (z + y e^-z) = k y e^u - k u at u = -z."""
+        k = self.shape
+        return Canonical(Curve.EXPONENTIAL, sign=-1.0, unit=k**-0.5, sums=lambda y, w: (w * k * y, w * k))
 
     def observations(self, y: Any) -> Array:
         """Positive numbers."""

@@ -30,6 +30,7 @@ from likeset.families.base import (
     refuse,
     source_of_noise,
 )
+from likeset.families.canonical import Canonical
 from likeset.families.curve_family import CurveFamily
 from likeset.families.loss_family import LossFamily
 from likeset.families.sums import MeanSums
@@ -120,6 +121,11 @@ class NegativeBinomial(LossFamily):
     def settings(self) -> dict[str, float]:
         """Constructor arguments."""
         return {"dispersion": self.dispersion}
+
+    def canonical_form(self) -> Canonical:
+        """r A(u) + y A(-u) = (y + r) A(u) - y u at u = z - log r."""
+        r = self._r
+        return Canonical(Curve.SOFTPLUS, shift=-self.parameters[1], sums=lambda y, w: (w * (y + r), w * y))
 
     def observations(self, y: Any) -> Array:
         """Non-negative whole numbers."""

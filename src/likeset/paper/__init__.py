@@ -1,1 +1,1 @@
-"""The paper: its theory as numbers, its evaluation again, and a tour."""
+"""The paper: its theory as numbers, and its evaluation again."""

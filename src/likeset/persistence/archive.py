@@ -39,7 +39,7 @@ def write_archive(stream: BinaryIO, header: Mapping[str, Any], arrays: Mapping[s
         archive.writestr(HEADER, header_bytes(header))
         for name, array in arrays.items():
             compressed += array.nbytes
-            small = compressed <= FREE_BYTES // 2 and name != plain
+            small = compressed <= FREE_BYTES // 2 and not name.endswith(plain)
             method = zipfile.ZIP_DEFLATED if small else zipfile.ZIP_STORED
             member = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
             member.compress_type, member.file_size = method, array.nbytes + _SLACK  # the size decides about zip64

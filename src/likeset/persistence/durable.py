@@ -26,6 +26,8 @@ from likeset.persistence.descriptions import describe, piece_from
 from likeset.persistence.files import PIECES, _fresh, _has_state, _state_of
 from likeset.persistence.journal import Journal
 from likeset.persistence.rebuild import Rows
+from likeset.progress import counted
+from likeset.undo import Undo
 
 if TYPE_CHECKING:
     from likeset.all_or_nothing import AllOrNothing
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 STATE_EVERY = 1000  # rows at least; more where a state is large
 STATE_BYTES_PER_ROW = 256  # what keeping states may cost, on average
 _IN_ROWS = ("x", "y", "weights", "log_q", "classes", "given", "covariate")  # arrays of the ledger that the rows hold
-_MADE_BY = f"likeset {__version__}, state 3"
+_MADE_BY = f"likeset {__version__}, state 4"
 
 
 class DurableRecord:
@@ -45,13 +47,15 @@ class DurableRecord:
             role: describe(getattr(sequence, role)) for role in ("family", "space", "predictor", "weighting")
         }
         definition["windows"] = windows if windows is None or isinstance(windows, str) else describe(windows)
-        if sequence.alarm:  # older journals have none
-            definition["alarm"] = 1
+        if sequence.alarm:  # journals of earlier releases have none
+            definition["alarm"] = "auto" if sequence._alarm_is_automatic else 1
         definition = json.loads(json.dumps(definition))  # as it will be read
         target = file_path("path", path)
         if target.is_dir():
             raise InvalidArgumentError("path", str(path), "is a folder", "pass the path of a file")
-        self.journal = Journal(target, definition)
+        self.journal = Journal(target, definition, left_open=("alarm",) if sequence._alarm_is_automatic else ())
+        kept = self.journal.definition.get("alarm")
+        sequence.alarm, sequence._alarm_is_automatic = kept is not None, kept == "auto"
         self._kept = 0  # rows of the last state
         self._due = STATE_EVERY
         try:
@@ -91,7 +95,8 @@ class DurableRecord:
             journal.write(before, sequence._running.ledger, _described(sequence.voices))
         description = journal.windows()
         if description != _described(sequence.voices):
-            sequence.voices = None if description is None else piece_from("windows", description, None)
+            chosen = None if description is None else piece_from("windows", description, None)
+            sequence._take_voices(Undo(), chosen)
         shapes = (sequence.space.covariate_shape, sequence.family.observation_shape, (), (), (), (len(NOTHING),))
         try:
             rows = Rows(*journal.rows(shapes)).checked(sequence.family, sequence.space)
@@ -139,7 +144,8 @@ def _continue(sequence: ConfidenceSequence, rows: Rows, start: int) -> None:
     asked = [running.gauge] if running.gauge is not None else []
     if "forecaster" not in sequence._own_roles:  # a forecast moves the warm starts of built-in ones
         asked.append(running.forecaster)
-    for x, y, weight, log_q, label, given in zip(*(part[start:] for part in rows.parts()), strict=True):
+    left = zip(*(part[start:] for part in rows.parts()), strict=True)
+    for x, y, weight, log_q, label, given in counted(left, len(rows.x) - start, "taking rows up again"):
         running.basis, phi = ledger.embed(running.basis, x, Given(*given.tolist()))
         if running.membership is not None and ledger.group(phi.index, int(label)) is None:
             running.membership = running.membership.including(x, int(label))
@@ -149,7 +155,7 @@ def _continue(sequence: ConfidenceSequence, rows: Rows, start: int) -> None:
         if running.directions is not None:
             running.directions.record(running.basis, phi, y, float(weight))
         if running.alarm is not None:
-            running.alarm.record(phi, y, float(weight), float(log_q))
+            running.alarm.record(phi, y, float(weight), float(log_q), running.believed(phi))
         for piece in running.pieces():
             piece.observe(phi, y)
 
@@ -171,6 +177,8 @@ def _contents(sequence: AllOrNothing) -> bytes:
         arrays["windows/masks"] = running.membership.masks
     if running.directions is not None:
         arrays |= {f"directions/{name}": array for name, array in running.directions.state().items()}
+    if running.alarm is not None:
+        arrays |= {f"alarm/{name}": array for name, array in running.alarm.state().items()}
     stream = io.BytesIO()
     np.savez(stream, made_by=np.array(_MADE_BY), **arrays)
     return stream.getvalue()
@@ -179,7 +187,8 @@ def _contents(sequence: AllOrNothing) -> bytes:
 def _restore(sequence: ConfidenceSequence, rows: Rows, number: int, contents: bytes) -> None:
     """The inverse of ``_contents``; any exception if it is not."""
     running = sequence._running
-    groups: dict[str, dict[str, Array]] = {group: {} for group in ("ledger", "basis", "windows", "directions", *PIECES)}
+    kept = ("ledger", "basis", "windows", "directions", "alarm", *PIECES)
+    groups: dict[str, dict[str, Array]] = {group: {} for group in kept}
     with np.load(io.BytesIO(contents), allow_pickle=False) as archive:
         if str(archive["made_by"]) != _MADE_BY:
             raise ValueError("made by another release")
@@ -203,9 +212,8 @@ def _restore(sequence: ConfidenceSequence, rows: Rows, number: int, contents: by
         running.membership = running.membership.restored({"masks": groups["windows"]["masks"].astype(np.float64)})
     if running.directions is not None:
         running.directions.restore(groups["directions"])
-    if running.alarm is not None:  # made again: what it forecasts follows from the rows
-        for (phi, outcome), weight, score in zip(running.ledger.replay(), weights, log_q, strict=True):
-            running.alarm.record(phi, outcome, float(weight), float(score))
+    if running.alarm is not None:
+        running.alarm.restore(groups["alarm"])
     for role in PIECES:
         piece: Any = getattr(running, role)
         if piece is None:

@@ -4,6 +4,7 @@ r"""Saving and loading a sequence: a zip file with a JSON header and plain array
     ledger/*.npy           every observation, its weight and its forecast's log-density: the truth
     forecaster/*.npy       the running predictor (warm starts, beliefs, shares)
     weigher/*.npy          the running weighting
+    alarm/*.npy            what laws outside the model have forecast, if there is an alarm
 
 What follows from the rows is not read but made again, see ``rebuild``. The states of forecaster and weigher
 are taken over if they fit; otherwise, or if the basis is no longer the one they were saved with, the pieces observe the
@@ -31,11 +32,14 @@ from likeset.persistence.atomic_file import replace_file
 from likeset.persistence.descriptions import MAX_PIECES, count_of, describe, piece_from
 from likeset.persistence.rebuild import Limits, Rows, rebuilt, same_coordinates
 from likeset.predictors.aggregate import started
+from likeset.state_checks import expect_log_shares
 
 if TYPE_CHECKING:
+    from likeset.any_of import AnyOf
     from likeset.sequence import ConfidenceSequence
 
 FORMAT = "likeset sequence"
+MODELS = "likeset models"
 VERSION = 4
 # 1 knew no windows: a joint set; 1 and 2 held more that follows from the rows; before 4 only covariates were given
 READABLE_VERSIONS = (1, 2, 3, 4)
@@ -52,7 +56,40 @@ MAX_DIM = 1_000_000  # of covariates in a file without any; otherwise their own 
 
 def save(sequence: ConfidenceSequence, path: str | PathLike[str]) -> None:
     """Write a sequence to ``path``, replacing an existing file only once the new one is complete and on disk."""
-    target, ledger = file_path("path", path), sequence._running.ledger
+    target = file_path("path", path)
+    _write(target, *_contents(sequence))
+
+
+def save_models(models: AnyOf, path: str | PathLike[str]) -> None:
+    """Write the sequences of several models to one file: their arrays in folders 0, 1, ..., their headers in a list."""
+    target = file_path("path", path)
+    headers, arrays = [], {"log_shares": np.ascontiguousarray(models._log_shares)}
+    for k, member in enumerate(models._sequences):
+        header, own = _contents(member)
+        if any("own" in header[role] for role in ROLES):
+            raise InvalidArgumentError(
+                "models", models.models[k], "has a piece of your own, which files of several models cannot name",
+                "save a ConfidenceSequence of each, or use built-in families and spaces",
+            )  # fmt: skip
+        headers.append(header)
+        arrays |= {f"{k}/{name}": array for name, array in own.items()}
+    header = {"format": MODELS, "version": VERSION, "alpha": models.alpha, "models": headers, "arrays": list(arrays)}
+    _write(target, header, arrays)
+
+
+def _write(target: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
+    header_bytes(header)  # refuses what could not be read again
+    try:
+        replace_file(target, lambda stream: write_archive(stream, header, arrays, plain="ledger/log_q"))
+    except OSError as error:
+        raise InvalidArgumentError(
+            "path", str(target), f"cannot be written ({error})", "pass a writable path"
+        ) from error
+
+
+def _contents(sequence: ConfidenceSequence) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Header and arrays of one sequence."""
+    ledger = sequence._running.ledger
     arrays = {
         "ledger/x": ledger.x.rows, "ledger/y": ledger.y.rows, "ledger/weights": ledger.weights.rows,
         "ledger/log_q": ledger.log_q.rows, COORDINATES: ledger.merged.coordinates,
@@ -61,25 +98,21 @@ def save(sequence: ConfidenceSequence, path: str | PathLike[str]) -> None:
         arrays[CLASSES] = ledger.classes.rows
     if (ledger.given.rows != NOTHING).any():
         arrays[GIVEN] = ledger.given.rows
-    for role in PIECES:
+    for role in (*PIECES, "alarm"):
         piece = getattr(sequence._running, role)
         arrays |= {f"{role}/{name}": array for name, array in _state_of(piece).items()}
     arrays = {name: np.ascontiguousarray(array, dtype=np.float64) for name, array in arrays.items()}
     header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "alpha": sequence.alpha}
     header |= {role: describe(getattr(sequence, role)) for role in ROLES}
     header["windows"] = None if sequence.voices is None else describe(sequence.voices)
-    if sequence.alarm:  # older files have none
+    if sequence.alarm:  # files of earlier releases have none
         header["alarm"] = 1
     header |= {"n_observations": len(ledger), "arrays": list(arrays)}
     if count_of(header["predictor"]) > MAX_PIECES:
         raise InvalidArgumentError(
             "predictor", sequence.predictor, f"has more than {MAX_PIECES} members", "aggregate fewer predictors"
         )
-    header_bytes(header)  # refuses what could not be read again
-    try:
-        replace_file(target, lambda stream: write_archive(stream, header, arrays, plain="ledger/log_q"))
-    except OSError as error:
-        raise InvalidArgumentError("path", str(path), f"cannot be written ({error})", "pass a writable path") from error
+    return header, arrays
 
 
 def load(
@@ -89,51 +122,103 @@ def load(
     space: Any = None,
     predictor: Any = None,
     weighting: Any = None,
-) -> ConfidenceSequence:
-    """Read a sequence written by ``ConfidenceSequence.save``; it continues with bit-identical results.
+) -> Any:
+    """Read a sequence written by ``ConfidenceSequence.save``, or models written by ``AnyOf.save``.
+
+    It continues with bit-identical results.
 
     ``family``, ``space``, ``predictor`` and ``weighting`` are needed only where the saved one was the user's own.
     A user's predictor or weighting with ``restore(state)`` gets back what its ``state()`` returned; one without is
     shown the recorded observations again through ``observe``, as is any where the basis of a function space has changed
     since the file was written (another release or machine).
     """
-    from likeset.sequence import ConfidenceSequence
-
     own = {"family": family, "space": space, "predictor": predictor, "weighting": weighting}
     with _opened(file_path("path", path)) as archive:
-        header = archive.header
-        with _blaming_the_file(archive):
-            _check_header(archive)
-        is_own = any("own" in header[role] for role in ROLES)
+        if archive.header.get("format") == MODELS:
+            return _models_from(archive)
+        return _sequence_from(archive, own)
+
+
+def _models_from(archive: Archive) -> AnyOf:
+    """Several models; nothing of their own."""
+    from likeset.any_of import AnyOf
+
+    with _blaming_the_file(archive):
+        _check_version(archive)
+        headers = archive.header["models"]
+        if not isinstance(headers, list) or not 1 <= len(headers) <= MAX_PIECES:
+            raise ValueError("no list of models")
+        members = []
+        for k, header in enumerate(headers):
+            part = Part(archive, header, f"{k}/")
+            if any("own" in header[role] for role in ROLES):
+                raise ValueError("a model has pieces of its author's own")
+            members.append(_sequence_from(part, dict.fromkeys(ROLES)))
+        first = members[0]._running.ledger
+        for member in members:
+            ledger = member._running.ledger
+            same = all(np.array_equal(getattr(ledger, n).rows, getattr(first, n).rows) for n in ("x", "y", "given"))
+            if not same or member.alpha != archive.header["alpha"]:
+                raise ValueError("models that have seen different rows, or have different levels")
+        shares = expect_log_shares({"log_shares": archive.read("log_shares")}, "log_shares", len(members))
+        return AnyOf._of(tuple(members), archive.header["alpha"], shares)
+
+
+def _sequence_from(archive: Archive | Part, own: dict[str, Any]) -> ConfidenceSequence:
+    from likeset.sequence import ConfidenceSequence
+
+    header = archive.header
+    with _blaming_the_file(archive):
+        _check_header(archive)
+    is_own = any("own" in header[role] for role in ROLES)
+    with _blaming_the_file(archive, arguments_too=not is_own):
+        pieces = {role: piece_from(role, header[role], own[role]) for role in ROLES}
+        windows = None if header.get("windows") is None else piece_from("windows", header["windows"], None)
+    with _blaming_the_file(archive):
+        rows = _rows(archive, pieces["family"], pieces["space"])
+        saved = archive.read(COORDINATES)
+        states = {role: _state_in(archive, role) for role in PIECES}
+        heard = _state_in(archive, "alarm")
+    with _blaming_the_file(archive, arguments_too=not is_own):
+        alarm = {0: False, 1: True}[header.get("alarm", 0)]
+        sequence = ConfidenceSequence(alpha=header["alpha"], windows=windows, alarm=alarm, **pieces)
+    # A span of d dimensions has d distinct covariates, with d coordinates each.
+    limits = Limits(archive.limit, FREE_DIMENSIONS + 4 * math.isqrt(saved.size))
+    running = sequence._running
+    todo = {role: getattr(running, role) for role in states if getattr(running, role) is not None}
+    shown = {role: piece for role, piece in todo.items() if not _has_state(piece)}
+    with _blaming_the_file(archive, arguments_too=not is_own):
+        data = rebuilt(sequence, rows, shown.values(), limits)
+    agree = same_coordinates(saved, running.ledger.merged.coordinates)
+    again = {
+        role: _fresh(role, sequence)
+        for role, piece in todo.items()
+        if role not in shown and not (agree and _restored(piece, states[role], data, _is_built_in(role, sequence)))
+    }
+    if running.alarm is not None and not (agree and _restored(running.alarm, heard, data, built_in=True)):
+        role = "forecaster" if running.source is running.forecaster else "gauge"
+        again[role] = _fresh(role, sequence)
+    if again:
+        for role, piece in again.items():
+            setattr(running, role, piece)
         with _blaming_the_file(archive, arguments_too=not is_own):
-            pieces = {role: piece_from(role, header[role], own[role]) for role in ROLES}
-            windows = None if header.get("windows") is None else piece_from("windows", header["windows"], None)
-        with _blaming_the_file(archive):
-            rows = _rows(archive, pieces["family"], pieces["space"])
-            saved = archive.read(COORDINATES)
-            states = {role: _state_in(archive, role) for role in PIECES}
-        with _blaming_the_file(archive, arguments_too=not is_own):
-            alarm = {0: False, 1: True}[header.get("alarm", 0)]
-            sequence = ConfidenceSequence(alpha=header["alpha"], windows=windows, alarm=alarm, **pieces)
-        # A span of d dimensions has d distinct covariates, with d coordinates each.
-        limits = Limits(archive.limit, FREE_DIMENSIONS + 4 * math.isqrt(saved.size))
-        running = sequence._running
-        todo = {role: getattr(running, role) for role in states if getattr(running, role) is not None}
-        shown = {role: piece for role, piece in todo.items() if not _has_state(piece)}
-        with _blaming_the_file(archive, arguments_too=not is_own):
-            data = rebuilt(sequence, rows, shown.values(), limits)
-        agree = same_coordinates(saved, running.ledger.merged.coordinates)
-        again = {
-            role: _fresh(role, sequence)
-            for role, piece in todo.items()
-            if role not in shown and not (agree and _restored(piece, states[role], data, _is_built_in(role, sequence)))
-        }
-        if again:
-            for role, piece in again.items():
-                setattr(running, role, piece)
-            with _blaming_the_file(archive, arguments_too=not is_own):
-                rebuilt(sequence, rows, again.values(), limits)
+            rebuilt(sequence, rows, again.values(), limits)
     return sequence
+
+
+class Part:
+    """One model in a file of several: what an :class:`Archive` offers, for the arrays in one folder."""
+
+    def __init__(self, archive: Archive, header: Any, folder: str) -> None:
+        if not isinstance(header, dict):
+            raise ValueError("a model without a header")
+        self._archive, self.header, self._folder = archive, header, folder
+        self.path, self.size, self.limit, self.damaged = archive.path, archive.size, archive.limit, archive.damaged
+        self.arrays = {name.removeprefix(folder) for name in archive.arrays if name.startswith(folder)}
+
+    def read(self, name: str, shape: tuple[int, ...] | None = None) -> Array:
+        """One array of the folder."""
+        return self._archive.read(self._folder + name, shape)
 
 
 @contextmanager
@@ -149,7 +234,7 @@ def _opened(path: Path) -> Iterator[Archive]:
 
 
 @contextmanager
-def _blaming_the_file(archive: Archive, arguments_too: bool = True) -> Iterator[None]:
+def _blaming_the_file(archive: Archive | Part, arguments_too: bool = True) -> Iterator[None]:
     """Turn whatever goes wrong with untrusted contents into FileFormatError; not errors about the user's own pieces."""
     try:
         # What a hostile number overflows is found by the checks that follow, not by a warning.
@@ -163,16 +248,11 @@ def _blaming_the_file(archive: Archive, arguments_too: bool = True) -> Iterator[
         raise archive.damaged(error) from error
 
 
-def _check_header(archive: Archive) -> None:
+def _check_header(archive: Archive | Part) -> None:
     header = archive.header
     if header.get("format") != FORMAT:
         raise FileFormatError(f"{archive.path} is not a saved likeset sequence; pass a file written by save().")
-    version = header.get("version")
-    if not isinstance(version, int) or version not in READABLE_VERSIONS:
-        raise FileFormatError(
-            f"{archive.path} has format version {version}, and this likeset reads versions "
-            f"{READABLE_VERSIONS}; install the release that wrote it, or a newer one."
-        )
+    _check_version(archive)
     for role in ROLES:
         if not isinstance(header[role], dict):
             raise ValueError(f"{role} is no description")
@@ -184,7 +264,16 @@ def _check_header(archive: Archive) -> None:
         raise ValueError("arrays are missing, or not listed by the header")
 
 
-def _rows(archive: Archive, family: Any, space: Any) -> Rows:
+def _check_version(archive: Archive | Part) -> None:
+    version = archive.header.get("version")
+    if not isinstance(version, int) or version not in READABLE_VERSIONS:
+        raise FileFormatError(
+            f"{archive.path} has format version {version}, and this likeset reads versions "
+            f"{READABLE_VERSIONS}; install the release that wrote it, or a newer one."
+        )
+
+
+def _rows(archive: Archive | Part, family: Any, space: Any) -> Rows:
     n, covariate_shape = archive.header["n_observations"], space.covariate_shape
     if n == 0 and math.prod(covariate_shape) > MAX_DIM:
         raise ValueError(f"covariates of shape {covariate_shape}")
@@ -197,7 +286,7 @@ def _rows(archive: Archive, family: Any, space: Any) -> Rows:
     return rows.checked(family, space)
 
 
-def _state_in(archive: Archive, role: str) -> dict[str, Array]:
+def _state_in(archive: Archive | Part, role: str) -> dict[str, Array]:
     prefix = f"{role}/"
     return {n.removeprefix(prefix): archive.read(n) for n in archive.header["arrays"] if n.startswith(prefix)}
 

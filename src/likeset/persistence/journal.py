@@ -62,7 +62,8 @@ Extent = tuple[int, int]
 class Journal:
     """A journal opened for writing; made if there is none. Not safe for threads: the sequence has the lock."""
 
-    def __init__(self, path: Path, definition: dict[str, Any]) -> None:
+    def __init__(self, path: Path, definition: dict[str, Any], left_open: tuple[str, ...] = ()) -> None:
+        """``left_open``: parts of the definition that the journal decides, if there is one."""
         self.path = Path(os.path.realpath(path))
         self._process = os.getpid()
         self._lock = _locked(self.path)
@@ -70,9 +71,11 @@ class Journal:
         try:
             with self._reported("opened"):
                 self._connect(definition)
-            stored = self._definition()
-            if stored != definition:
-                raise JournalMismatchError(str(self.path), _differences(stored, definition))
+            self.definition = stored = self._definition()
+            asked = {name: part for name, part in definition.items() if name not in left_open or name in stored}
+            asked |= {name: stored[name] for name in left_open if name in stored}
+            if stored != asked:
+                raise JournalMismatchError(str(self.path), _differences(stored, asked))
         except BaseException:
             self.close()
             raise

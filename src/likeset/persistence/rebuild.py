@@ -84,11 +84,13 @@ def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], lim
     ledger = running.ledger = Ledger(sequence.family, sequence.space.covariate_shape)
     running.basis = sequence.space.start()
     running.membership = None if sequence.voices is None else sequence.voices.start(sequence.space)
-    running.alarm = sequence._fresh_alarm()
     running.directions = (
         None if sequence.voices is None else sequence.voices.directions(sequence.family, sequence.space)
     )
     pieces = list(pieces)
+    alarm = running.alarm = sequence._fresh_alarm()
+    if not any(piece is running.source for piece in pieces):
+        alarm = None  # nobody here knows what was believed: it takes its state back, or the rows are shown once more
     width = sum(beliefs_of(sequence.predictor) for piece in pieces if piece is running.forecaster) + 1
     windows = 0 if running.membership is None else len(running.membership.log_shares)
     windows += 0 if running.directions is None else 8 * len(running.directions.units)
@@ -105,8 +107,8 @@ def rebuilt(sequence: ConfidenceSequence, rows: Rows, pieces: Iterable[Any], lim
         ledger.append(phi, y, float(weight), float(log_q), int(label))
         if running.directions is not None:
             running.directions.record(basis, phi, y, float(weight))
-        if running.alarm is not None:
-            running.alarm.record(phi, y, float(weight), float(log_q))
+        if alarm is not None:
+            alarm.record(phi, y, float(weight), float(log_q), running.believed(phi))
         plain.add(phi, y)
         for step in steps:
             step(phi, y)

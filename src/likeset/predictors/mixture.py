@@ -81,14 +81,28 @@ class Mixture:
 class MixtureForecast:
     """sum_j pi_j q_j, frozen."""
 
-    __slots__ = ("components", "family", "log_shares")
+    __slots__ = ("_latest", "components", "family", "log_shares")
 
     def __init__(self, family: Family, components: Predictive, log_shares: Array) -> None:
         self.family, self.components, self.log_shares = family, components, log_shares
+        self._latest: tuple[bytes | None, Array] = None, log_shares
 
     def log_density(self, y: Array) -> Array:
         """log sum_j pi_j q_j(y)."""
-        return log_sum_exp(self.log_shares + self.components.log_densities(y))
+        densities = self.components.log_densities(y)
+        self._latest = _bytes_of(y), densities
+        return log_sum_exp(self.log_shares + densities)
+
+    def log_densities(self, y: Array) -> Array:
+        """log q_j(y); those of the y that was scored last are known."""
+        scored, densities = self._latest
+        return densities if scored is not None and scored == _bytes_of(y) else self.components.log_densities(y)
+
+
+def _bytes_of(y: object) -> bytes | None:
+    """What identifies one observation as the sequence has it: a number, or a pair of them."""
+    one = type(y) is np.float64 or (type(y) is np.ndarray and y.dtype == np.float64 and y.ndim == 1 and y.size == 2)
+    return y.tobytes() if one else None  # type: ignore[attr-defined]
 
 
 class MixtureForecaster:
@@ -129,8 +143,10 @@ class MixtureForecaster:
             expected = float(np.exp(self.log_shares) @ (information(phi.law_or(self.family), mean) * sd**2))
         return expected if expected == expected else np.inf
 
-    def belief_about_z(self) -> tuple[float, float]:
-        """Mean and standard deviation of z at the latest covariate that was forecast."""
+    def belief_about_z(self, phi: Embedded) -> tuple[float, float]:
+        """Mean and standard deviation of z at phi."""
+        if not (self._latest and self._latest[0] is phi):
+            self.forecast(phi)
         mean, sd = self._moments
         shares = np.exp(self.log_shares)
         centre = float(shares @ mean)
@@ -139,7 +155,7 @@ class MixtureForecaster:
     def observe(self, phi: Embedded, y: Array) -> None:
         """Bayes' rule for the shares, then for the beliefs."""
         made = self._latest[1] if self._latest and self._latest[0] is phi else self.forecast(phi)
-        self.log_shares = updated_shares(self.log_shares, made.components.log_densities(y))
+        self.log_shares = updated_shares(self.log_shares, made.log_densities(y))
         self.posterior.observe(self._in_units(phi), y)
         if self.columns is not None:
             ratios = self.columns.observe(phi.x)

@@ -126,6 +126,11 @@ class LinearEllipsoid:
         """Rows of length dim, as of a linear space."""
         return self._linear.covariates(x, name)
 
+    @property
+    def turn(self) -> Array:
+        """L^-1: theta lives in a ball as L'theta, seen by covariates L^-1 x."""
+        return self._inverse.copy()
+
     def correlation(self, x: Array, y: Array) -> Array:
         """x'M^-1 y over the lengths: how much two covariates have in common, as Theta sees it."""
         return self._linear.correlation(x @ self._inverse.T, y @ self._inverse.T)

@@ -34,6 +34,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._typing import EPS, Array
@@ -194,7 +195,7 @@ class RKHSBasis:
     def project(self, theta: Any, name: str = "theta") -> Array:
         """Coordinates t with l_p't = f(p) on P, for functions given by their values on the domain."""
         with SingleThreadedBlas():
-            values = self.space.values_at(theta, self.points, name) / self.lengths
+            values = self.space.values_on_domain(theta, name)[:, self._places] / self.lengths
             return np.ascontiguousarray(self._solve(values.T).T)
 
     def lift(self, coordinates: Array, outside: Array, x: Array) -> Array:
@@ -229,11 +230,16 @@ class RKHSBasis:
     # -- inside -------------------------------------------------------------------------------------------------
 
     @cached_property
+    def _places(self) -> NDArray[np.intp]:
+        """The numbers of the points P in the domain."""
+        return self.space.places(self.points)
+
+    @cached_property
     def _of_domain(self) -> tuple[Array, Array]:
         """Coordinates and lengths outside of all domain points."""
         inside, lengths = self._table.on_domain[:, : self._size], np.sqrt(self.space.domain_diagonal)
         squared = self._outside(inside)
-        inside, places = lengths[:, None] * inside, self.space.places(self.points)
+        inside, places = lengths[:, None] * inside, self._places
         inside[places], squared[places] = self.joined, 0.0
         return inside, lengths * np.sqrt(squared)
 
@@ -279,8 +285,7 @@ class RKHSBasis:
         """k(P, x) for sections of length one, and k(x, x); refuses a kernel that is not finite and symmetric there."""
         if self.space.domain is not None:  # checked as a whole
             place = self.space.places(row)[0]
-            known = self.space.places(self.points)
-            return self.space.domain_correlation[known, place], float(self.space.domain_diagonal[place])
+            return self.space.domain_correlation[self._places, place], float(self.space.domain_diagonal[place])
         section, back = self.space.gram(self.points, row)[:, 0], self.space.gram(row, self.points)[0]
         diagonal, own = float(self.space.diagonal(row)[0]), float(self.space.gram(row, row.copy())[0, 0])
         if not (np.isfinite(section).all() and 0.0 < diagonal < math.inf and abs(own - diagonal) <= 1e-10 * diagonal):

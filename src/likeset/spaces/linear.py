@@ -135,6 +135,11 @@ class Linear:
             )
         return array
 
+    @property
+    def turn(self) -> Array:
+        """The matrix T for which theta lives in a ball as T'^-1 theta seen by covariates T x: here the identity."""
+        return np.eye(self.dim)
+
     def correlation(self, x: Array, y: Array) -> Array:
         """x'y / (|x| |y|) for all pairs of rows; a zero vector correlates with itself alone."""
         lengths = [np.linalg.norm(rows, axis=1) for rows in (x, y)]

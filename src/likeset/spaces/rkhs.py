@@ -25,6 +25,7 @@ from likeset.arguments import positive, positive_integer, real_array, rows
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.spaces.kernel_basis import RKHSBasis
 from likeset.spaces.kernel_settings import kernel_from_settings, kernel_settings
+from likeset.spaces.menu import Menu
 
 Kernel = Callable[[Array, Array], Array]
 
@@ -59,6 +60,9 @@ class RKHS:
              values on it. ``None``: any point may be observed and asked for
     dim      number of input coordinates, when there is no domain to tell it
 
+    With ``kernel=None`` it is a :class:`~likeset.spaces.menu.Menu` of such spaces, for ``AnyOf``: length scales and
+    bounds in units of the domain and of the noise, for those who know neither.
+
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> import likeset as ls
     >>> space = RKHS(RBF(0.2), bound=2.0, domain=np.linspace(0, 1, 50))
@@ -68,6 +72,17 @@ class RKHS:
     >>> bool(np.all(low < high))
     True
     """
+
+    def __new__(cls, kernel: Kernel | None = None, bound: Any = None, *arguments: Any, **options: Any) -> Any:
+        """Without a kernel, a menu of spaces; otherwise this space."""
+        if kernel is None and cls is RKHS and (options or arguments):
+            if bound is not None or arguments or "dim" in options:
+                raise InvalidArgumentError(
+                    "kernel", None, "comes with a bound or a number of coordinates, and a menu has its own",
+                    "pass RKHS(kernel=None, domain=..., height=...), or a kernel",
+                )  # fmt: skip
+            return Menu(**options)
+        return super().__new__(cls)
 
     def __init__(self, kernel: Kernel, bound: float, domain: Any = None, dim: int | None = None) -> None:
         if not callable(kernel):
@@ -188,10 +203,10 @@ class RKHS:
 
         The square is v'(K + e I)^-1 v, with e the size of the rounding errors of K's eigenvalues.
         """
-        eigenvalues, vectors = self._domain_spectrum()
+        _, vectors = self._domain_spectrum()
         with SingleThreadedBlas():
             squares = (values @ vectors) ** 2
-        return np.asarray(np.sqrt(squares @ (1.0 / (eigenvalues + self._eigenvalue_error()))))
+        return np.asarray(np.sqrt(squares @ self._inverse_spectrum))
 
     def norm(self, values: Any) -> NormReport:
         """The RKHS norm of a function from its values on the domain: is the bound B large enough?
@@ -243,9 +258,11 @@ class RKHS:
             self._spectrum = np.where(values > len(values) * EPS * values[-1], values, 0.0), vectors
         return self._spectrum
 
-    def _eigenvalue_error(self) -> float:
+    @cached_property
+    def _inverse_spectrum(self) -> Array:
+        """1 / (eigenvalue + e), with e the size of the rounding errors of eigenvalues."""
         eigenvalues, _ = self._domain_spectrum()
-        return float(len(eigenvalues) * EPS * eigenvalues[-1])
+        return 1.0 / (eigenvalues + len(eigenvalues) * EPS * eigenvalues[-1])
 
     def _refuse_other_dimensions(self) -> None:
         """A kernel with one length scale per coordinate must have as many as points have coordinates."""

@@ -15,34 +15,70 @@ from likeset.sets import LikelihoodSet
 from likeset.study import asking
 from likeset.study.definition import Definition
 from likeset.study.questions import Question, questions
+from likeset.study.surface import surface_of
 
 NOT_YET = "not yet"
 BETTER, WORSE, EQUIVALENT = "better", "worse", "equivalent"
 POSITIVE, NEGATIVE = "positive", "negative"
+MOST_TRIED = 50  # settings in the table of a smooth model
 _NEUTRAL = {"difference": 0.0, "ratio": 1.0, "odds": 1.0}
 
 
 def alarm(s: LikelihoodSet) -> dict[str, Any]:
-    """Whether the data refute the model at level alpha, and what to do then."""
+    """Whether the data refute the model at level alpha ("rings"), and what that means ("text").
+
+    "listens": whether laws outside the model are asked; "nats": by how much each forecast better than the model.
+    """
     rings = s.is_empty
+    said = s.diagnose() if s.has_alarm else None
     text = ""
     if rings:
+        beaten = f": {said.beaten}" if said is not None else ""
         text = (
-            f"No parameter is plausible: at level {s.alpha:g} the data refute the model. Check the family and its "
-            f"scale, "
-            "the order of the rows, and what the outcome depends on; no interval below can be trusted."
+            f"No parameter is plausible: at level {s.alpha:g} the data refute the model{beaten}. Check the family and "
+            "its scale, the order of the rows, and what the outcome depends on; no interval below can be trusted."
         )
-    return {"rings": rings, "text": text}
+    elif said is not None and s.n_observations:
+        text = f"The alarm is quiet: {said.beaten}."
+    nats = {} if said is None else dict(zip(said.names, said.nats.tolist(), strict=True))
+    return {"rings": rings, "text": text, "listens": said is not None, "nats": nats}
 
 
 def rows(definition: Definition, s: LikelihoodSet, counts: Counts) -> list[dict[str, Any]]:
     """All lines of the table; bounds are None where the set is empty."""
+    if definition.smooth:
+        return _tried(definition, s, counts)
     asked = questions(definition)
     lines = [_observed(q, counts) for q in asked]
     if not s.is_empty:
         _fill_intervals(definition, s, asked, lines)
         _fill_comparisons(definition, s, asked, lines)
     return lines
+
+
+def _tried(definition: Definition, s: LikelihoodSet, counts: Counts) -> list[dict[str, Any]]:
+    """The lines of a smooth model: settings that were run, those with the best bounds first."""
+    points, n, means = counts.points()
+    lines = []
+    for x, rows, mean in zip(points, n, means, strict=True):
+        named = ", ".join(f"{f.name} = {f.read_back(x[j])}" for j, f in enumerate(definition.factors))
+        lines.append(_line("", named, "setting", int(rows), float(mean)) | {"verdict": None})
+    if s.is_empty or not len(points):
+        return lines[:MOST_TRIED]
+    z_low, z_high = s.interval(points)
+    surface = surface_of(definition)
+    low, high = surface.mean_ends((z_low, z_high))
+    for i, line in enumerate(lines):
+        line |= {
+            "estimate": line["observed"],
+            "lower": _plain(low[i]),
+            "upper": _plain(high[i]),
+            "z_lower": _plain(z_low[i] + surface.centre),
+        }
+        line["z_upper"] = _plain(z_high[i] + surface.centre)
+    worst = low if definition.goal == "maximise" else -high
+    best = np.lexsort((-surface.sign * means, -worst))
+    return [lines[int(i)] for i in best[:MOST_TRIED]]
 
 
 class Counts:
@@ -63,6 +99,10 @@ class Counts:
             for w in (units, units if are_trials else told, outcome)
         )
 
+    def points(self) -> tuple[Array, Array, Array]:
+        """Distinct covariates, rows and mean outcomes there."""
+        return self._distinct, np.asarray(self._rows, dtype=np.float64), self._sums / self._units
+
     def of(self, column: int | None) -> tuple[int, float | None]:
         """Rows and mean outcome where the column is one; all rows for None."""
         chosen = np.ones(len(self._distinct), bool) if column is None else self._distinct[:, column] == 1.0
@@ -72,15 +112,20 @@ class Counts:
 
 def _observed(q: Question, counts: Counts) -> dict[str, Any]:
     n, mean = counts.of(q.column)
-    line: dict[str, Any] = {
-        "factor": q.factor, "level": q.label, "kind": "level" if q.is_level else "coefficient", "n": n,
-        "observed": mean if q.is_level else None,
-    }  # fmt: skip
+    kind = "level" if q.is_level else "coefficient"
+    return _line(q.factor, q.label, kind, n, mean if q.is_level else None) | {
+        "verdict": "control" if q.is_control else None
+    }
+
+
+def _line(factor: str, label: str, kind: str, n: int, observed: float | None) -> dict[str, Any]:
+    """A line of the table in which nothing is known yet but counts."""
+    line: dict[str, Any] = {"factor": factor, "level": label, "kind": kind, "n": n, "observed": observed}
     for name in ("estimate", "lower", "upper", "z", "z_lower", "z_upper"):
         line[name] = None
     for of in _NEUTRAL:
         line |= dict.fromkeys((of, f"{of}_lower", f"{of}_upper"))
-    return line | {"e_value": None, "p_value": None, "verdict": "control" if q.is_control else None}
+    return line | {"e_value": None, "p_value": None, "verdict": None}
 
 
 def _fill_intervals(

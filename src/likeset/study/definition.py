@@ -11,62 +11,29 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from likeset._typing import Array
 from likeset.arguments import choice, error_level, positive
-from likeset.errors import InvalidArgumentError, LikesetError
-from likeset.evidence.intake import given_rows, observations
+from likeset.errors import InvalidArgumentError
 from likeset.families import FAMILIES
 from likeset.families.answers import has_entries, size_name
 from likeset.families.base import Family
 from likeset.families.unknown import Unknown
 from likeset.persistence.descriptions import describe, piece_from
+from likeset.study.batch import Batch, read_batch
+from likeset.study.campaign import campaign
 from likeset.study.factors import Factor, Levels, factor, factors_of
 from likeset.study.formulas import Formula, like_columns
 from likeset.study.frames import Columns, columns_of
 
 GOALS = ("maximise", "minimise")
 SIZES = ("trials", "exposure")
-OPTIONS = (*SIZES, "offset")  # of a row, as ``update`` takes them
 LONGEST_NAME = 200
 CONSTANT = "(constant)"
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Rows that passed every check: what is scored, and what is kept of the user's columns."""
-
-    x: Array
-    y: Array
-    recorded: dict[str, Any]  # by column: numbers (of levels, for factors with levels), or texts for the key
-    keys: list[str] | None
-    options: dict[str, Array]  # offset, exposure and trials of each row, as ``update`` takes them
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def part(self, start: int, stop: int) -> Batch:
-        """Rows from ``start`` up to ``stop``; a view."""
-        part = slice(start, stop)
-        return Batch(
-            self.x[part], self.y[part], {n: cells[part] for n, cells in self.recorded.items()},
-            None if self.keys is None else self.keys[part], {n: cells[part] for n, cells in self.options.items()},
-        )  # fmt: skip
-
-    def taken(self, keep: Array) -> Batch:
-        """The rows for which ``keep`` is true."""
-        kept = np.flatnonzero(keep)
-        recorded = {
-            name: cells[kept] if isinstance(cells, np.ndarray) else [cells[i] for i in kept]
-            for name, cells in self.recorded.items()
-        }
-        keys = None if self.keys is None else [self.keys[i] for i in kept]
-        return Batch(self.x[kept], self.y[kept], recorded, keys, {k: v[kept] for k, v in self.options.items()})
 
 
 class Definition:
@@ -92,6 +59,7 @@ class Definition:
         bound: Any = None,
         units: Any = None,
         like: Any = None,
+        **choosing: Any,
     ) -> None:
         self.name = study_name(name)
         self.outcome, self.family = _outcome(outcome)
@@ -117,6 +85,9 @@ class Definition:
                 "factors", factors, "names nothing that outcomes may depend on", 'pass e.g. {"variant": ["A", "B"]}'
             )
         self.control = self._controls(control)
+        self.campaign = campaign(**choosing)
+        if self.smooth and self.formula is not None:
+            raise InvalidArgumentError("model", "smooth", "stands beside a formula", "leave one of them out")
         self._check_columns()
 
     # -- as plain data ----------------------------------------------------------------------------------------------
@@ -138,7 +109,7 @@ class Definition:
             "roles": self.roles,
             "bound": "inf" if math.isinf(self.bound) else self.bound,
             "units": self.units,
-        }
+        } | ({"campaign": self.campaign.to_json()} if self.campaign.to_json() else {})
 
     @classmethod
     def from_json(cls, data: Any, family: Family | None = None) -> Definition:
@@ -148,7 +119,7 @@ class Definition:
             data["name"], outcome={data["outcome"]: family}, factors=data["factors"], control=data["control"] or None,
             goal=data["goal"], alpha=data["alpha"], margin=data["margin"], key=data["key"], units=data["units"],
             bound=math.inf if data["bound"] == "inf" else data["bound"], formula=data["formula"],
-            like=data["like"] or None, **data["roles"],
+            like=data["like"] or None, **data["roles"], **data.get("campaign", {}),
         )  # fmt: skip
         return made
 
@@ -159,6 +130,8 @@ class Definition:
         """Names of the design's columns."""
         if self.formula is not None:
             return self.formula.columns
+        if self.smooth:
+            return tuple(f.name for f in self.factors)
         own = tuple(column for f in self.factors for column in f.columns)
         return own if self._has_levels else (CONSTANT, *own)
 
@@ -166,24 +139,27 @@ class Definition:
     def _has_levels(self) -> bool:
         return any(isinstance(f, Levels) for f in self.factors)
 
-    def batch(self, frame: Columns) -> Batch:
-        """Rows of a frame, every cell checked; RowError names the first that cannot be used."""
-        recorded: dict[str, Any] = {f.name: f.recorded(frame) for f in self.factors}
-        x = self.covariates(recorded, frame)
-        recorded[self.outcome] = frame.numbers(self.outcome)
-        recorded |= {column: frame.numbers(column) for column in self.roles.values()}
-        options = {role: recorded[self.roles[role]] for role in OPTIONS if role in self.roles}
-        y = self._outcomes(frame, recorded, options)
-        keys = None
-        if self.key is not None:
-            keys = [str(value) for value in frame.values(self.key)]
-            recorded[self.key] = keys
-        return Batch(x, y, recorded, keys, options)
+    @property
+    def smooth(self) -> bool:
+        """Whether z is a smooth function of all factors, one coordinate each, rather than a sum of their columns."""
+        return self.campaign.model == "smooth"
+
+    def batch(self, frame: Columns, failed: bool = False) -> Batch:
+        """Rows of a frame, every cell checked; RowError names the first that cannot be used.
+
+        Failed rows, all of them or those that the column says, need no outcome.
+        """
+        return read_batch(self, frame, failed)
 
     def covariates(self, recorded: Mapping[str, Array], frame: Columns | None = None) -> Array:
         """Rows of the design for recorded columns."""
         if self.formula is not None:
             x = self.formula.encoded(recorded)
+        elif self.smooth:  # levels by their numbers: the kernel knows that these are no distances
+            coordinates = [
+                recorded[f.name] if isinstance(f, Levels) else f.encoded(recorded[f.name])[:, 0] for f in self.factors
+            ]
+            x = np.column_stack(coordinates)
         else:
             parts = [f.encoded(recorded[f.name]) for f in self.factors]
             x = np.hstack(parts if self._has_levels else [np.ones((len(parts[0]), 1)), *parts])
@@ -197,26 +173,6 @@ class Definition:
     def asked(self, frame: Columns) -> Array:
         """Rows of the design for a frame without outcomes."""
         return self.covariates({f.name: f.recorded(frame) for f in self.factors}, frame)
-
-    def _outcomes(self, frame: Columns, recorded: Mapping[str, Array], options: Mapping[str, Array]) -> Array:
-        y = recorded[self.outcome]
-        if self.family.observation_shape:
-            event = recorded[self.roles["event"]] if "event" in self.roles else np.ones(len(y))
-            y = np.column_stack([y, event])
-
-        entry = recorded[self.roles["entry"]] if "entry" in self.roles else None
-
-        def checked(count: int) -> Array:
-            known = {role: cells[:count] for role, cells in options.items()}
-            given = given_rows(self.family, count, **known, entry=None if entry is None else entry[:count])
-            found = observations(self.family, y[:count], given)
-            return found if entry is None else np.column_stack([entry[:count], found])
-
-        try:
-            return checked(len(y))
-        except InvalidArgumentError as error:
-            column = self.roles.get(error.argument.partition("[")[0], self.outcome)
-            raise frame.error(column, _first_refused(checked, len(y)), error.problem, error.remedy) from None
 
     # -- checks -----------------------------------------------------------------------------------------------------
 
@@ -246,6 +202,7 @@ class Definition:
     def _check_columns(self) -> None:
         names = [f.name for f in self.factors] + [self.outcome, *self.roles.values()]
         names += [self.key] if self.key is not None else []
+        names += [*self.campaign.safe, *([self.campaign.failed] if self.campaign.given else [])]
         twice = next((n for n in names if names.count(n) > 1), None)
         if twice is not None:
             raise InvalidArgumentError("column", twice, "has two parts in the study", "use each column once")
@@ -338,19 +295,6 @@ def _example(
     if like is None:
         return declared, {}
     return like_columns(formula, declared, columns_of(like, "like"))
-
-
-def _first_refused(check: Callable[[int], Array], count: int) -> int:
-    """The first row that makes ``check(number of rows)`` fail."""
-    fine, bad = 0, count
-    while bad - fine > 1:
-        middle = (fine + bad) // 2
-        try:
-            check(middle)
-            fine = middle
-        except LikesetError:
-            bad = middle
-    return bad - 1
 
 
 def _text(argument: str, value: Any) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import fields
 from typing import Any
 
@@ -14,16 +15,20 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.errors import FileFormatError, InvalidArgumentError
+from likeset.families.binomial import Bernoulli
 from likeset.persistence.descriptions import describe, piece_from
 from likeset.persistence.durable import STATE_BYTES_PER_ROW, STATE_EVERY, _begin, _contents, _continue, _restore
 from likeset.persistence.rebuild import Rows
+from likeset.progress import counted, shown_elsewhere
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet
-from likeset.spaces import Linear
 from likeset.study.answers import Counts
+from likeset.study.beside import WORKED, Beside
 from likeset.study.definition import Batch, Definition
-from likeset.study.pooling import can_pool, pooled
+from likeset.study.factors import Levels
+from likeset.study.pooling import ALONE, can_pool, pooled
 from likeset.study.questions import questions
+from likeset.study.surface import space_of, surface_of
 
 ROWS_AT_ONCE = 5000  # that are scored between two signs of progress
 TOLD = "told"  # how many rows a scored one stands for
@@ -35,20 +40,30 @@ class Engine:
 
     def __init__(self, definition: Definition, settings: dict[str, Any] | None = None) -> None:
         self.definition = definition
-        space = Linear(len(definition.columns), definition.bound)
+        space = space_of(definition)
+        self.beside = Beside(definition, PARTS) if definition.campaign.given else None
         if settings is None:  # what "auto" means today is what it will mean for this study
-            self.sequence = ConfidenceSequence(definition.family, space, definition.alpha)
+            alarm: Any = False if _nothing_to_hear(definition) else "auto"
+            self.sequence = ConfidenceSequence(definition.family, space, definition.alpha, alarm=alarm)
             self._announce()
         else:
             described = settings["voices"]
             voices = None if described is None else piece_from("windows", described, None)
-            self.sequence = ConfidenceSequence(definition.family, space, definition.alpha, voices=voices)
-        self._pools = can_pool(definition, self.sequence)
+            alarm = settings.get("alarm", False)  # studies of earlier releases have none
+            self.sequence = ConfidenceSequence(definition.family, space, definition.alpha, voices=voices, alarm=alarm)
+        self._pools = self.beside is None and can_pool(definition, self.sequence)
+        if self._pools:  # a law outside the model is no mixture of its own rows: it may not score them together
+            self.sequence._rows_heard = ALONE
+            self.sequence._running.alarm = self.sequence._fresh_alarm()
+        self._centre = surface_of(definition).centre  # of z in a smooth model: an offset of every row
         self._told: list[Array] = []  # how many rows each scored one stands for
         self._count = 0  # their sum
 
     def _announce(self) -> None:
         """Say what will be asked, so that it gets voices of its own where there are any."""
+        if self.definition.smooth:
+            self.sequence.expect(None, purpose="inference")
+            return
         asked = questions(self.definition)
         arms = np.array([q.x for q in asked])
         tested = [q.direction for q in asked if not q.is_level or (q.against is not None and not q.is_control)]
@@ -63,7 +78,8 @@ class Engine:
     def settings(self) -> dict[str, Any]:
         """What a store keeps beside the definition."""
         voices = self.sequence.voices
-        return {"voices": None if voices is None else json.loads(json.dumps(describe(voices)))}
+        described = None if voices is None else json.loads(json.dumps(describe(voices)))
+        return {"voices": described, "alarm": self.sequence.alarm}
 
     def __len__(self) -> int:
         return self._count
@@ -83,23 +99,46 @@ class Engine:
         """Rows and mean outcomes by column of the design."""
         ledger = self.sequence.ledger
         distinct, numbers, y = ledger.distinct.rows, ledger.covariate.rows, ledger.y.rows
-        sizes, told = ledger.given.rows[:, 1], self.told()
+        told = self.told() if self.beside is None else np.ones(len(ledger))
+        sizes = ledger.given.rows[:, 1]
         return Counts(distinct, numbers, y, sizes, told, "trials" in self.definition.roles)
 
     def update(self, batch: Batch, on_rows: Callable[[int], None]) -> dict[str, Array]:
         """Score rows, and say now and then how many; what was recorded about them."""
+        if self.beside is not None:
+            return self._update_beside(batch, on_rows)
         before, done = self.sequence.n_observations, 0
         scored, told = pooled(self.definition, batch, len(self)) if self._pools else (batch, np.ones(len(batch)))
-        for start in range(0, len(scored), ROWS_AT_ONCE):
+        starts = range(0, len(scored), ROWS_AT_ONCE)
+        for start in counted(starts, len(starts), "scoring rows"):
             part = scored.part(start, start + ROWS_AT_ONCE)
-            self.sequence.update(part.x, part.y, **part.options)
+            with shown_elsewhere() if len(starts) > 1 else nullcontext():
+                self.sequence.update(part.x, part.y, **part.options)
             done += int(told[start : start + ROWS_AT_ONCE].sum())
             on_rows(done)
         self._take(told)
         return self._parts(before) | {TOLD: told}
 
+    def _update_beside(self, batch: Batch, on_rows: Callable[[int], None]) -> dict[str, Array]:
+        """The same where rows may have failed, and constraints have outcomes of their own."""
+        assert self.beside is not None
+        before = self.sequence.n_observations
+        scored = batch if batch.worked is None else batch.taken(batch.worked)
+        if len(scored):
+            options = dict(scored.options)
+            if self._centre:
+                options["offset"] = options.get("offset", 0.0) + np.full(len(scored), self._centre)
+            self.sequence.update(scored.x, scored.y, **options)
+        told = np.ones(len(batch))
+        found = self.beside.update(batch, self._parts(before)) | {TOLD: told}
+        on_rows(len(batch))
+        self._take(told)
+        return found
+
     def scored(self, start: int) -> dict[str, Array]:
         """What was scored from number ``start`` on, as it was scored."""
+        if self.beside is not None:
+            return {name: array[start:] for name, array in self.beside.scored().items()} | {TOLD: self.told()[start:]}
         return self._parts(start) | {TOLD: self.told()[start:]}
 
     def _parts(self, start: int) -> dict[str, Array]:
@@ -114,6 +153,8 @@ class Engine:
         """Take rows as they were scored; nothing is forecast again."""
         with self.sequence._lock:
             _continue(self.sequence, self._rows(scored), 0)
+            if self.beside is not None:
+                self.beside.replay({name: array for name, array in scored.items() if name != TOLD})
             self._take(scored[TOLD])
             self.sequence._set = None
 
@@ -129,6 +170,9 @@ class Engine:
                 except Exception:  # damaged or of another release: the rows are enough
                     _begin(self.sequence)
             _continue(self.sequence, rows, kept)
+            if self.beside is not None:
+                self.beside.clear()
+                self.beside.replay({name: array for name, array in scored.items() if name != TOLD})
             self._told, self._count = [], 0
             self._take(scored[TOLD])
             self.sequence._set = None
@@ -145,6 +189,16 @@ class Engine:
 
     def _rows(self, scored: dict[str, Array]) -> Rows:
         try:
+            if self.beside is not None:
+                worked = scored[WORKED] == 1.0
+                scored = {part: scored[part][worked] for part in PARTS}
             return Rows(*(scored[part] for part in PARTS)).checked(self.definition.family, self.sequence.space)
         except (KeyError, ValueError) as error:
             raise FileFormatError(f"the store is damaged: {error}; restore it from a backup.") from error
+
+
+def _nothing_to_hear(definition: Definition) -> bool:
+    """Zeros and ones with a probability of their own for every level: no law of single outcomes can contradict that."""
+    one_factor = definition.formula is None and len(definition.factors) == 1
+    levels = one_factor and isinstance(definition.factors[0], Levels)
+    return levels and type(definition.family) is Bernoulli and not {"trials", "offset"} & set(definition.roles)

@@ -1,6 +1,7 @@
 """Factors: what a named column may hold, and the columns of the design that it becomes. Fixed before the first row.
 
 ["A", "B", "C"]      levels: one column of zeros and ones for each
+range(1, 9)          whole numbers from 1 to 8, one column that runs from -1 to 1
 (20, 90)             an interval: one column that runs from -1 to 1; nothing outside is accepted
 float                a number as it is
 {"centre": 40, "scale": 10}   a number in units of its own: (value - centre) / scale
@@ -21,7 +22,8 @@ from likeset.errors import InvalidArgumentError
 from likeset.study.frames import Columns
 
 MOST_LEVELS = 1000
-_WAYS = 'pass levels ["A", "B"], an interval (low, high), float, or {"centre": c, "scale": s}'
+_DIGITS = 3
+_WAYS = 'pass levels ["A", "B"], an interval (low, high), range(1, 9), float, or {"centre": c, "scale": s}'
 
 
 class Factor(Protocol):
@@ -47,6 +49,9 @@ class Factor(Protocol):
 
     def shown(self, recorded: Array) -> list[Any]:
         """Values as the user wrote them."""
+
+    def read_back(self, x: float) -> Any:
+        """The value whose one coordinate in a smooth model is x."""
 
     def described(self) -> Any:
         """Plain JSON from which ``factor`` makes it again."""
@@ -115,6 +120,10 @@ class Levels:
         """Levels as they were named."""
         return [self.values[int(number)] for number in recorded]
 
+    def read_back(self, x: float) -> Any:
+        """The level of this number."""
+        return self.values[int(x)]
+
     def described(self) -> Any:
         """The list of levels."""
         return list(self.values)
@@ -129,6 +138,7 @@ class Number:
     scale: float = 1.0
     low: float = -math.inf
     high: float = math.inf
+    whole: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -149,6 +159,9 @@ class Number:
                 self.name, int(np.argmax(outside)), f"lies outside [{self.low:g}, {self.high:g}]",
                 "the interval is fixed when the study begins; mend the cell, or begin another study",
             )  # fmt: skip
+        broken = numbers != np.round(numbers)
+        if self.whole and broken.any():
+            raise frame.error(self.name, int(np.argmax(broken)), "is no whole number", "mend the cell")
         return numbers
 
     def encoded(self, recorded: Array) -> Array:
@@ -157,10 +170,29 @@ class Number:
 
     def shown(self, recorded: Array) -> list[Any]:
         """The numbers."""
-        return recorded.tolist()
+        return [int(value) for value in recorded] if self.whole else recorded.tolist()
+
+    @property
+    def digits(self) -> int:
+        """Decimals of numbers that can be set: three digits of the interval's width."""
+        return _DIGITS - math.floor(math.log10(self.high - self.low)) - 1
+
+    def read_back(self, x: float) -> float | int:
+        """The number that is encoded as x, with as few digits as that takes."""
+        value = min(max(self.centre + self.scale * float(x), self.low), self.high)
+        if self.whole:
+            return round(value)
+        if math.isfinite(self.low):
+            for digits in range(self.digits, self.digits + 14):
+                short = min(max(round(value, digits), self.low), self.high)
+                if self.encoded(np.array([short]))[0, 0] == x:
+                    return short
+        return value
 
     def described(self) -> Any:
         """Limits, or centre and scale."""
+        if self.whole:
+            return {"whole": [int(self.low), int(self.high)]}
         if math.isfinite(self.low):
             return {"interval": [self.low, self.high]}
         return {"centre": self.centre, "scale": self.scale}
@@ -178,6 +210,10 @@ def factor(name: Any, given: Any) -> Factor:
     label = f"factors[{name!r}]"
     if given is float or given is int:
         return Number(name)
+    if isinstance(given, range):
+        if given.step != 1 or len(given) < 2:
+            raise InvalidArgumentError(label, given, "is no range of whole numbers", "pass e.g. range(1, 9)")
+        return _interval(name, label, given[0], given[-1], whole=True)
     if isinstance(given, list):
         return Levels(name, tuple(v.item() if isinstance(v, np.generic) else v for v in given))
     if isinstance(given, tuple) and len(given) == 2 and not any(isinstance(end, str) for end in given):
@@ -185,6 +221,8 @@ def factor(name: Any, given: Any) -> Factor:
     if isinstance(given, Mapping):
         if set(given) == {"interval"} and isinstance(given["interval"], (list, tuple)) and len(given["interval"]) == 2:
             return _interval(name, label, *given["interval"])
+        if set(given) == {"whole"} and isinstance(given["whole"], (list, tuple)) and len(given["whole"]) == 2:
+            return _interval(name, label, given["whole"][0], given["whole"][1], whole=True)
         if set(given) <= {"centre", "scale"}:
             centre = real_number(f"{label} centre", given.get("centre", 0.0))
             if not abs(centre) <= LARGEST:
@@ -193,13 +231,15 @@ def factor(name: Any, given: Any) -> Factor:
     raise InvalidArgumentError(label, given, "is no factor", _WAYS)
 
 
-def _interval(name: str, label: str, low: Any, high: Any) -> Number:
+def _interval(name: str, label: str, low: Any, high: Any, whole: bool = False) -> Number:
     low, high = real_number(label, low), real_number(label, high)
     if not -LARGEST <= low < high <= LARGEST:
         raise InvalidArgumentError(
             label, (low, high), "is no interval", "pass (low, high) with low < high, both finite"
         )
-    return Number(name, 0.5 * (low + high), 0.5 * (high - low), low, high)
+    if whole and (low != round(low) or high != round(high)):
+        raise InvalidArgumentError(label, (low, high), "has ends that are no whole numbers", "pass e.g. range(1, 9)")
+    return Number(name, 0.5 * (low + high), 0.5 * (high - low), low, high, whole)
 
 
 def factors_of(given: Any) -> tuple[Factor, ...]:

@@ -40,6 +40,7 @@ class Columns:
     text: bool = False
     decimal: str = "."
     first: int = field(default=1)  # number of the first row, for messages
+    places: Sequence[int] | None = None  # which row of the frame each row was, where some were left out
 
     def __len__(self) -> int:
         return self.count
@@ -55,7 +56,8 @@ class Columns:
         """What is wrong with one cell, and where it is."""
         value = self.cells[column][index] if column in self.cells else None
         line = None if self.lines is None else self.lines[index]
-        return RowError(column, self.first + index, _plain(value), problem, remedy, line)
+        place = index if self.places is None else self.places[index]
+        return RowError(column, self.first + place, _plain(value), problem, remedy, line)
 
     def taken(self, keep: NDArray[np.bool_]) -> Columns:
         """The rows for which ``keep`` is true."""
@@ -65,7 +67,8 @@ class Columns:
             for name, cells in self.cells.items()
         }
         lines = None if self.lines is None else [self.lines[int(i)] for i in kept]
-        return Columns(chosen, len(kept), lines, self.text, self.decimal, self.first)
+        places = [int(i) if self.places is None else self.places[int(i)] for i in kept]
+        return Columns(chosen, len(kept), lines, self.text, self.decimal, self.first, places)
 
     # -- reading cells ------------------------------------------------------------------------------------------------
 
@@ -85,6 +88,25 @@ class Columns:
             if _is_missing(cell) or (self.text and cell == ""):
                 raise self.error(name, i, "is missing", "fill it in, or leave the row out")
         return listed
+
+    def present(self, name: str) -> NDArray[np.bool_]:
+        """Which cells of a column are there."""
+        cells = self[name]
+        listed = cells.tolist() if isinstance(cells, np.ndarray) else cells
+        return np.array([not (_is_missing(c) or (self.text and c.strip() == "")) for c in listed], dtype=bool)
+
+    def flags(self, name: str) -> NDArray[np.bool_]:
+        """A column of 0 and 1, or of no and yes; a cell that is empty is no."""
+        there = self.present(name)
+        found = np.zeros(len(self), bool)
+        if there.any():
+            given = self.taken(there)
+            numbers = given.numbers(name)
+            wrong = (numbers != 0) & (numbers != 1)
+            if wrong.any():
+                raise given.error(name, int(np.argmax(wrong)), "is neither 0 nor 1", "mend the cell")
+            found[there] = numbers == 1
+        return found
 
     def _quickly(self, cells: Cells) -> Array | None:
         if isinstance(cells, np.ndarray):

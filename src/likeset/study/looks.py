@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from likeset._typing import Array
+from likeset.progress import counted, shown_elsewhere
 from likeset.study import answers
 from likeset.study.definition import Definition
 from likeset.study.engine import TOLD, Engine
@@ -27,8 +28,10 @@ def looks(definition: Definition, settings: dict[str, Any], scored: dict[str, Ar
     """(number of rows, table) at about ``count`` times; the table is None once the set is empty."""
     engine, found, before, told = Engine(definition, settings), [], 0, np.cumsum(scored[TOLD])
     times = np.searchsorted(told, look_times(int(told[-1]) if len(told) else 0, count)) + 1
-    for rows in sorted(set(times.tolist())):
-        engine.replay({name: part[before:rows] for name, part in scored.items()})
+    looked = sorted(set(times.tolist()))
+    for rows in counted(looked, len(looked), "looking at earlier times"):
+        with shown_elsewhere():
+            engine.replay({name: part[before:rows] for name, part in scored.items()})
         before = rows
         empty = engine.set.is_empty
         found.append((int(told[rows - 1]), None if empty else answers.rows(definition, engine.set, engine.counts())))
@@ -36,9 +39,15 @@ def looks(definition: Definition, settings: dict[str, Any], scored: dict[str, Ar
 
 
 def columns_over_time(found: list[Any], names: tuple[str, ...], lines: list[int]) -> list[Array]:
-    """Entries of the tables as arrays of shape (looks, lines); NaN where there is none."""
+    """Entries of the tables as arrays of shape (looks, lines); NaN where there is none.
+
+    ``lines`` are those of the last table; settings of a smooth model have other places in earlier ones, or none.
+    """
+    last = next(t for _, t in reversed(found) if t is not None)
+    wanted = [(last[i]["factor"], last[i]["level"]) for i in lines]
+    tables = [{(line["factor"], line["level"]): line for line in t or ()} for _, t in found]
     arrays = []
     for name in names:
-        values = [[np.nan if t is None or t[i][name] is None else t[i][name] for i in lines] for _, t in found]
-        arrays.append(np.array(values, dtype=np.float64))
+        values = [[table[w][name] if w in table else None for w in wanted] for table in tables]
+        arrays.append(np.array([[np.nan if v is None else v for v in row] for row in values], dtype=np.float64))
     return arrays

@@ -43,7 +43,9 @@ def draw(study: Study, over_time: bool, axes: Any) -> Axes:
     else:
         drawn = plot_intervals(lower[0], upper[0], labels=labels, estimate=estimate[0], reference=reference, axes=axes)
     named = f"{study.definition.outcome}{f' ({study.definition.units})' if study.definition.units else ''}"
-    what = f"difference in {named}" if prefix else (named if table[lines[0]]["kind"] == "level" else "coefficient")
+    what = (
+        f"difference in {named}" if prefix else ("coefficient" if table[lines[0]]["kind"] == "coefficient" else named)
+    )
     (drawn.set_ylabel if over_time else drawn.set_xlabel)(what)
     drawn.set_title(study.name, loc="left")
     return drawn
@@ -68,7 +70,7 @@ def _shown(table: list[dict[str, Any]]) -> tuple[str, list[int], float | None]:
     compared = [i for i, row in enumerate(table) if row["difference_lower"] is not None]
     if compared:
         return "difference_", compared[:MOST_LINES], 0.0
-    levels = [i for i, row in enumerate(table) if row["kind"] == "level"]
+    levels = [i for i, row in enumerate(table) if row["kind"] != "coefficient"]
     return "", (levels or list(range(len(table))))[:MOST_LINES], None if levels else 0.0
 
 

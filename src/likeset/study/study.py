@@ -2,57 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import threading
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from os import PathLike
 from typing import Any, BinaryIO, Self
 
 import numpy as np
 
-from likeset._typing import Array
 from likeset.arguments import file_path, flag, real_array, writing
-from likeset.errors import (
-    FileFormatError,
-    InvalidArgumentError,
-    LikesetError,
-    RepeatedRowsWarning,
-    RestatedRowError,
-    StoreError,
-    StudyMismatchError,
-)
+from likeset.errors import InvalidArgumentError, StoreError
+from likeset.evidence.alarm import Diagnosis
 from likeset.extras import optional_packages
 from likeset.persistence.atomic_file import write_file
 from likeset.sets import LikelihoodSet
-from likeset.study import answers, asking, transfer, wording
-from likeset.study.database import Head, StoredBatch, StoredStudy
-from likeset.study.definition import Batch, Definition, differences, study_name
-from likeset.study.engine import TOLD, Engine
-from likeset.study.factors import Levels
+from likeset.study import answers, asked, transfer, wording
+from likeset.study.advice import Claim, Recommended
+from likeset.study.campaign import RUN
+from likeset.study.choosing import Chooser
+from likeset.study.definition import Definition, study_name
 from likeset.study.frames import Columns, columns_of
-from likeset.study.looks import looks
-from likeset.study.order import warn_if_sorted
-from likeset.study.packing import packed, unpacked
+from likeset.study.matching import has_run_column
+from likeset.study.record import Record, Told
 from likeset.study.store import DEFAULT, Store
-
-BATCH_BYTES = 64 << 20  # of covariates in one stored batch
-_SUSPICIOUS = 20  # rows that come again as a whole
+from likeset.study.surface import surface_of
 
 
-@dataclass(frozen=True)
-class Told:
-    """What ``tell`` did: rows recorded now, rows recognised by their key and skipped, rows of the study in all."""
-
-    recorded: int
-    repeated: int
-    total: int
-
-
-class Study:
+class Study(Record):
     """A question asked of rows as they come; answers may be looked at after every row, and acted on.
 
     Parameters
@@ -72,6 +45,13 @@ class Study:
     bound     on the length of the parameter, if one is known
     units     of the outcome, for labels
     like      for formulas: a frame of typical covariates from which levels, centres, scales and knots are taken, once
+    model     "linear", or "smooth": z is a smooth function of all factors together; what ``ask`` is for
+    range     of a smooth model: (low, high), what the mean outcome can be at all, anywhere
+    until     when to stop asking: {"gain": 1.0}, or "best", {"best": 1.0}, {"above": 50} of finitely many settings
+    safe      constraints by column, {"impurity": ls.Below(0.05, ls.Bernoulli())}: only settings at which they are
+              certified, and those of ``known_safe`` (rows of factors), are ever asked for
+    failed    the column that is 1 where a run gave no outcome; "failed" in a study that chooses
+    seed      of all that is drawn at random when settings are chosen
     store     a path ("likeset.db" in the current folder), a :class:`Store`, or None to keep the study in memory
 
     Leave the definition out to open a study that is in the store.
@@ -104,12 +84,20 @@ class Study:
         bound: float | None = None,
         units: str | None = None,
         like: Any = None,
+        model: str = "linear",
+        range: tuple[float, float] | None = None,
+        until: Any = None,
+        safe: Any = None,
+        known_safe: Any = None,
+        failed: str | None = None,
+        seed: int = 0,
         store: str | PathLike[str] | Store | None = DEFAULT,
     ) -> None:
         options = {
             "factors": factors, "formula": formula, "control": control, "goal": goal, "alpha": alpha, "margin": margin,
             "key": key, "event": event, "entry": entry, "trials": trials, "exposure": exposure, "offset": offset,
-            "bound": bound, "units": units, "like": like,
+            "bound": bound, "units": units, "like": like, "model": model, "range": range, "until": until, "safe": safe,
+            "known_safe": known_safe, "failed": failed, "seed": seed,
         }  # fmt: skip
         if outcome is None and factors is None and formula is None:
             self._take(_store(store), study_name(name), None, read_only=False)
@@ -126,253 +114,74 @@ class Study:
         study._take(_store(store), study_name(name), None, flag("read_only", read_only))
         return study
 
-    def _take(self, store: Store, name: str, definition: Definition | None, read_only: bool) -> None:
-        self.store, self.read_only = store, read_only or store.read_only
-        database = self._database = store._database
-        self._lock = threading.RLock()
-        self._engine: Engine | None = None
-        self._head: Head | None = None  # what the engine has taken
-        self._seen: tuple[Any, list[Any]] | None = None  # looks at earlier times
-        self._kept = (0, 0)  # rows and size of the last state
-        found = database.find(name)
-        if definition is None:
-            if found is None:
-                known = ", ".join(repr(s["name"]) for s in store.studies()[:8]) or "none"
-                raise InvalidArgumentError(
-                    "name",
-                    name,
-                    f"is no study in {store!r}, which holds {known}",
-                    "define it: pass factors and outcome",
-                )
-            definition = _defined(found)
-        given = definition.to_json()
-        if found is None:
-            engine = Engine(definition)
-            found = database.create(given, engine.settings())
-        elif differences(found.definition, given):
-            raise StudyMismatchError(name, database.label, differences(found.definition, given))
-        # As it is stored: the same factors in another order would be other columns of x.
-        own = definition.family if "own" in found.definition["family"] else None
-        self.definition, self._stored = _defined(found, own), found
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What another process, or a copy, needs: the store and the name in it."""
-        definition = self._stored.definition
-        own = self.definition.family if "own" in definition["family"] else None
-        return {"store": self.store, "name": self.name, "family": own, "read_only": self.read_only}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        found = state["store"]._database.find(state["name"])
-        definition = None if found is None else _defined(found, state["family"])
-        self._take(state["store"], state["name"], definition, state["read_only"])
-
     # -- telling ------------------------------------------------------------------------------------------------------
 
-    def tell(self, rows: Any) -> Told:
+    def tell(self, rows: Any, failed: bool = False) -> Told:
         """Record rows, in the order in which they were observed; when it returns they are on disk.
 
         ``rows``: a frame of pandas, polars or Arrow, a list of dicts, a dict of columns, the path of a CSV or Parquet
         file. Columns that the study does not use are ignored. All or nothing: after an error no row of these counts.
-        """
-        return self._tell(columns_of(rows), lambda done: None)
 
-    def _tell(self, frame: Columns, on_rows: Callable[[int], None]) -> Told:
-        """``tell``; says now and then how many rows have been scored."""
-        if len(frame) == 0:
-            return Told(0, 0, self.n)
-        batch = self.definition.batch(frame)
-        warn_if_sorted(self.definition.outcome, batch.x, batch.y)
+        In a study that chooses, ``failed``, or a cell of the column of that name, says that a run gave no outcome. A
+        row answers the run whose number stands in its column "run", or else the oldest one that is out with its
+        setting.
+        """
+        return self._tell(columns_of(rows), lambda done: None, flag("failed", failed))
+
+    # -- choosing -----------------------------------------------------------------------------------------------------
+
+    def ask(self, n: int | None = None) -> Any:
+        """The setting to run next: its factors by name, and the number of the run. With ``n`` a list of different ones.
+
+        What is asked for is pending, in the store, until a row answers it (:meth:`tell`) or it is cancelled
+        (:meth:`cancel`); later choices know of it, in this and in other processes. When an answer is told must not
+        depend on what it is (docs/bandits.md, late answers).
+        """
         with self._lock:
             if self.read_only:
-                raise StoreError(f"the study {self.name!r} was opened for reading only; open it again to tell.")
-            ahead = False  # memory of the disk
-            try:
-                with self._database.writing() as connection:
-                    engine = self._caught_up(connection)
-                    new, digests = self._new_rows(connection, batch)
-                    if len(new):
-                        ahead = True
-                        self._record(connection, engine, new, digests, on_rows)
-                    total = len(engine)
-            except (
-                BaseException
-            ):  # an interrupt, a disk that is full when it comes to the commit: the disk is the truth
-                if ahead:
-                    self._engine = self._head = None
-                raise
-            self._keep_state(engine)
-        return Told(len(new), len(batch) - len(new), total)
+                raise StoreError(f"the study {self.name!r} was opened for reading only; open it again to ask.")
+            with self._database.writing() as connection:
+                runs = asked.runs(connection, self._stored)
+                new = Chooser(self.definition, self._caught_up(connection), runs).ask(1 if n is None else n)
+                asked.add(connection, self._stored, new)
+        found = [self._run(run) for run in new]
+        return found[0] if n is None else found
 
-    def _record(
-        self, connection: Any, engine: Engine, new: Batch, digests: list[bytes], on_rows: Callable[[int], None]
-    ) -> None:
-        first = len(engine)
-        scored = engine.update(new, on_rows)
-        count, step = len(scored[TOLD]), max(1, BATCH_BYTES // (8 * new.x.shape[1]))
-        for start in range(0, len(new), step):
-            part = slice(start, start + step)
-            raw = packed({name: cells[part] for name, cells in new.recorded.items()})
-            # Pooled rows are few, and go with the first part.
-            scored_part = part if count == len(new) else slice(0, count) if start == 0 else slice(count, count)
-            done = packed({name: array[scored_part] for name, array in scored.items()})
-            batch = self._database.append(connection, self._stored, raw, done, len(new.x[part]))
-            self._head = Head(batch.number + 1, batch.first + batch.count, batch.hash)
-        if new.keys is not None:
-            self._database.add_keys(connection, self._stored, first, new.keys, digests)
+    def pending(self) -> list[dict[str, Any]]:
+        """Settings asked for and not told yet, oldest first, with the numbers of their runs."""
+        return [self._run(run) for run in self.runs() if run.state == asked.PENDING]
 
-    @contextmanager
-    def _forgetting(self) -> Iterator[None]:
-        """While memory takes what is on disk: if anything gets in the way, all of it is read again."""
-        engine, head = self._engine, self._head
-        self._engine = self._head = None
-        yield
-        self._engine = engine
-        if self._head is None:
-            self._head = head
-
-    def _new_rows(self, connection: Any, batch: Batch) -> tuple[Batch, list[bytes]]:
-        """Rows that have not been told before, and their digests; a row told otherwise before is refused."""
-        if batch.keys is None:
-            self._warn_of_repetition(connection, batch)
-            return batch, []
-        self._mend_keys(connection)
-        digests = _digests(batch.recorded)
-        known = self._database.told_keys(connection, self._stored, batch.keys)
-        keep = np.ones(len(batch), bool)
-        here: dict[str, int] = {}
-        for i, (key, digest) in enumerate(zip(batch.keys, digests, strict=True)):
-            if key in known or key in here:
-                keep[i] = False
-                before = known[key][1] if key in known else digests[here[key]]
-                if before != digest:
-                    recorded = (
-                        self._recorded(connection, known[key][0]) if key in known else _row(batch.recorded, here[key])
-                    )
-                    shown = [self._shown(row) for row in (recorded, _row(batch.recorded, i))]
-                    raise RestatedRowError(str(self.definition.key), i + 1, key, *shown)
-            else:
-                here[key] = i
-        if keep.all():
-            return batch, digests
-        return batch.taken(keep), [digest for digest, kept in zip(digests, keep, strict=True) if kept]
-
-    def _warn_of_repetition(self, connection: Any, batch: Batch) -> None:
-        if len(batch) < _SUSPICIOUS:
-            return
-        raw = packed(batch.recorded)
-        if self._database.has_batch(connection, self._stored, raw, len(batch)):
-            warnings.warn(
-                f"the same {len(batch)} rows were told before, and now count twice; name a key column when a study "
-                f"begins to "
-                "have rows that come again recognised.",
-                RepeatedRowsWarning,
-                stacklevel=4,
-            )
-
-    def _mend_keys(self, connection: Any) -> None:
-        """The keys are an index of the rows: if it is not complete it is made again."""
-        if self._database.count_of_keys(connection, self._stored) == self._database.head(connection, self._stored).rows:
-            return
-        self._database.forget_keys(connection, self._stored)
-        for stored in self._database.batches(connection, self._stored, None):
-            recorded = self._raw(stored)
-            self._database.add_keys(
-                connection, self._stored, stored.first, recorded[str(self.definition.key)], _digests(recorded)
-            )
-
-    # -- reading ------------------------------------------------------------------------------------------------------
-
-    def _caught_up(self, connection: Any) -> Engine:
-        """The engine with every row in the store; what others have told is taken as it was scored."""
-        head = self._database.head(connection, self._stored)
-        if self._engine is not None and self._head == head and len(self._engine) == head.rows:
-            return self._engine
-        if self._engine is not None and self._head is not None and len(self._engine) == self._head.rows <= head.rows:
-            engine, held = self._engine, self._head
-            with self._forgetting():
-                for stored in self._database.batches(connection, self._stored, held):
-                    engine.replay(self._scored(stored))
-                self._head = head
-            return engine
-        return self._rebuilt(connection, head)
-
-    def _rebuilt(self, connection: Any, head: Head) -> Engine:
-        engine = Engine(self.definition, self._stored.engine)
-        parts = [self._scored(stored) for stored in self._database.batches(connection, self._stored, None)]
-        if parts:
-            whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-            state = self._database.state(connection, self._stored)
-            kept = engine.restore(whole, state)
-            self._kept = (kept, len(state[1]) if state is not None and kept else 0)
-        self._engine, self._head = engine, head
-        return engine
-
-    def _keep_state(self, engine: Engine) -> None:
-        rows, size = self._kept
-        number = engine.sequence.n_observations
-        if self.store.path is None or not engine.state_is_due(number, rows, size):
-            return
-        try:
-            contents = engine.state()
-        except LikesetError:  # pieces that cannot be kept are shown the rows again
-            self._kept = (number, size)
-            return
-        self._database.keep_state(self._stored, number, contents)
-        self._kept = (number, len(contents))
-
-    def _fresh(self) -> Engine:
+    def runs(self) -> list[asked.Run]:
+        """All runs that were asked for, by whomever, and what became of them."""
         with self._lock, self._database.reading() as connection:
-            return self._caught_up(connection)
+            return asked.runs(connection, self._stored)
 
-    def _looks(self, count: int = 40) -> list[Any]:
-        """(rows, table) at some times from the first row to the last."""
-        with self._lock:
-            engine = self._fresh()
-            assert self._head is not None
-            if self._seen is None or self._seen[0] != (self._head.hash, count):
-                found = looks(self.definition, self._stored.engine, engine.scored(0), count)
-                self._seen = ((self._head.hash, count), found)
-            return self._seen[1]
+    def cancel(self, run: int) -> None:
+        """A run that will not be made; it is out no longer. ``run`` is its number."""
+        with self._lock, self._database.writing() as connection:
+            out = [r.number for r in asked.runs(connection, self._stored) if r.state == asked.PENDING]
+            if run not in out:
+                known = ", ".join(map(str, out)) or "none"
+                raise InvalidArgumentError("run", run, "is not pending", f"pending are {known}")
+            asked.change(connection, self._stored, {run: asked.CANCELLED})
 
-    def _scored(self, stored: StoredBatch) -> dict[str, Array]:
-        return _unpacked(stored.scored)
+    def recommend(self) -> Recommended:
+        """The setting with the best guarantee, and how much better any other can be at most."""
+        return self._chooser().recommend()
 
-    def _raw(self, stored: StoredBatch) -> dict[str, Any]:
-        return _unpacked(stored.raw)
+    def certificate(self) -> Claim | None:
+        """What ``until`` asks for, as soon as the rows make it certain; None before, or without ``until``."""
+        return self._chooser().claim()
 
-    def _recorded(self, connection: Any, row: int) -> dict[str, Any]:
-        stored = self._database.batch_of(connection, self._stored, row)
-        return _row(self._raw(stored), row - stored.first)
+    def _chooser(self) -> Chooser:
+        with self._lock, self._database.reading() as connection:
+            return Chooser(self.definition, self._caught_up(connection), asked.runs(connection, self._stored))
 
-    def _shown(self, recorded: dict[str, Any]) -> dict[str, Any]:
-        """A recorded row with levels as the user wrote them."""
-        levels = {f.name: f for f in self.definition.factors if isinstance(f, Levels)}
-        return {n: levels[n].shown(np.array([v]))[0] if n in levels else v for n, v in recorded.items()}
-
-    def _shown_columns(self, recorded: dict[str, Any]) -> dict[str, list[Any]]:
-        """Recorded columns as the user wrote them."""
-        levels = {f.name: f for f in self.definition.factors if isinstance(f, Levels)}
-        return {
-            name: levels[name].shown(cells)
-            if name in levels
-            else list(cells)
-            if isinstance(cells, list)
-            else cells.tolist()
-            for name, cells in recorded.items()
-        }
+    def _run(self, run: asked.Run) -> dict[str, Any]:
+        number = {RUN: run.number} if has_run_column(self.definition) else {}
+        return number | run.setting
 
     # -- answers ------------------------------------------------------------------------------------------------------
-
-    @property
-    def name(self) -> str:
-        """The study's name."""
-        return self.definition.name
-
-    @property
-    def n(self) -> int:
-        """Number of rows recorded, by whomever."""
-        with self._lock, self._database.reading() as connection:
-            return self._database.head(connection, self._stored).rows
 
     @property
     def fingerprint(self) -> str:
@@ -401,8 +210,12 @@ class Study:
         return pandas.DataFrame(self.rows()).dropna(axis="columns", how="all")
 
     def alarm(self) -> dict[str, Any]:
-        """Whether the data refute the model ("rings"), and what that means ("text")."""
+        """Whether the data refute the model ("rings"), what that means ("text"), and what was heard ("nats")."""
         return answers.alarm(self.set)
+
+    def diagnose(self) -> Diagnosis:
+        """What beat the model, in words (``str``) and nats; see docs/alarm.md for what the alarm can hear."""
+        return self.set.diagnose()
 
     def verdict(self) -> dict[str, str]:
         """The verdict on each level against the control, or on each coefficient."""
@@ -413,12 +226,18 @@ class Study:
         with optional_packages():
             import pandas
         frame = columns_of(rows)
-        x, s = self.definition.asked(frame), self.set
+        with self._lock:
+            x, engine = self.definition.asked(frame), self._fresh()
+            s, belief = engine.set, engine.sequence.belief
         z_low, z_high = s.interval(x) if len(x) else (np.zeros(0), np.zeros(0))
-        z = x @ s.centre if s.n_observations else np.full(len(x), np.nan)
-        scale = asking.Scale(self.definition.family)
-        low, high = scale.mean_ends((z_low, z_high))
-        mean = scale.mean_ends((z, z))[0]
+        z, surface = np.full(len(x), np.nan), surface_of(self.definition)
+        if s.n_observations and not self.definition.smooth:
+            z = x @ s.centre
+        elif s.n_observations and belief is not None and len(x):
+            z = np.asarray(belief.moments(x)[0])
+        low, high = surface.mean_ends((z_low, z_high))
+        mean = surface.mean_ends((z, z))[0]
+        z, z_low, z_high = (part + surface.centre for part in (z, z_low, z_high))
         return pandas.DataFrame(
             {"estimate": mean, "lower": low, "upper": high, "z": z, "z_lower": z_low, "z_upper": z_high}
         )
@@ -520,40 +339,8 @@ def _store(store: Any) -> Store:
     return store if isinstance(store, Store) else Store(store)
 
 
-def _defined(found: StoredStudy, family: Any = None) -> Definition:
-    try:
-        return Definition.from_json(found.definition, family)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, InvalidArgumentError) and error.argument == "family":
-            raise InvalidArgumentError(
-                "outcome", None, error.problem, "pass the definition again, with the family"
-            ) from None
-        raise FileFormatError(
-            f"the definition of the study {found.name!r} cannot be read ({error}); it may need a newer likeset."
-        ) from error
-
-
 def _write(stream: BinaryIO, contents: bytes) -> None:
     stream.write(contents)
-
-
-def _unpacked(data: bytes) -> dict[str, Any]:
-    try:
-        return unpacked(data)
-    except (ValueError, KeyError, TypeError) as error:
-        raise FileFormatError(f"the store is damaged: {error}; restore it from a backup.") from error
-
-
-def _digests(recorded: dict[str, Any]) -> list[bytes]:
-    """A digest of every row as it was told."""
-    columns = [cells.tolist() if isinstance(cells, np.ndarray) else cells for _, cells in sorted(recorded.items())]
-    return [hashlib.blake2b(json.dumps(row).encode(), digest_size=16).digest() for row in zip(*columns, strict=True)]
-
-
-def _row(recorded: dict[str, Any], index: int) -> dict[str, Any]:
-    return {
-        name: cells[index].item() if isinstance(cells, np.ndarray) else cells[index] for name, cells in recorded.items()
-    }
 
 
 __all__ = ["Columns", "Study", "Told"]

@@ -19,6 +19,7 @@ from likeset._typing import Array
 from likeset.arguments import file_path, writing
 from likeset.errors import FileFormatError, InvalidArgumentError
 from likeset.persistence.atomic_file import write_file, write_table
+from likeset.study import asked
 from likeset.study.database import Database, StoredBatch
 from likeset.study.factors import Levels
 from likeset.study.packing import packed, unpacked
@@ -35,6 +36,7 @@ def export(study: Study, folder: Any) -> Path:
     target = file_path("folder", folder)
     with study._database.reading() as connection:
         batches = list(study._database.batches(connection, study._stored, None))
+        runs = asked.runs(connection, study._stored)
     raw = [unpacked(batch.raw) for batch in batches]
     scored = [unpacked(batch.scored) for batch in batches]
     shown = [study._shown_columns(part) for part in raw]
@@ -45,6 +47,7 @@ def export(study: Study, folder: Any) -> Path:
             for batch, part in zip(batches, scored, strict=True)
         ],
         "columns": _kinds(raw), "scored": _shapes(scored), "fingerprint": study.fingerprint,
+        "asked": [run.to_json() for run in runs],
     }  # fmt: skip
     with writing(target):
         target.mkdir(parents=True, exist_ok=True)
@@ -66,6 +69,7 @@ def read_export(folder: Any, database: Database, study_from: Any) -> Any:
             )
         rows, scored = (_read(source / name) for name in FILES[1:])
         parts = _parts(about, rows, scored)
+        runs = [asked.Run.from_json(run) for run in about.get("asked", [])]
     except OSError as error:
         raise InvalidArgumentError(
             "folder", str(source), f"cannot be read ({error.strerror or error})", "pass the folder of an export"
@@ -83,6 +87,8 @@ def read_export(folder: Any, database: Database, study_from: Any) -> Any:
         stored = database.insert(connection, about["definition"], about["engine"])
         for batch in parts:
             database.append(connection, stored, batch.raw, batch.scored, batch.count, batch.told)
+        if runs:
+            asked.add(connection, stored, runs)
         if database.head(connection, stored).hash.hex() != about["fingerprint"]:
             raise FileFormatError(
                 f"{source} was altered after it was exported: its fingerprint is another; export again."

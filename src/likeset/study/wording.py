@@ -72,8 +72,9 @@ def cells(answers: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
 def sentences(answers: dict[str, Any]) -> list[str]:
     """What there is to say above the table; the alarm first."""
     definition, found = answers["definition"], []
-    if answers["alarm"]["rings"]:
-        found.append(f"ALARM. {answers['alarm']['text']}")
+    said = answers["alarm"]
+    if said["text"]:
+        found.append(f"ALARM. {said['text']}" if said["rings"] else said["text"])
     units = f" ({definition['units']})" if definition["units"] else ""
     what = definition["formula"] or ", ".join(definition["factors"])
     found.append(

@@ -2,10 +2,22 @@
 
 from likeset.voices.base import Membership, Voices
 from likeset.voices.contrasts import Contrasts
+from likeset.voices.duels import Duels
 from likeset.voices.patience import Beside, Patience, Within
 from likeset.voices.windows import MaskedWindows, Windows
 
-VOICES = (Windows, MaskedWindows, Patience, Beside, Within, Contrasts)
+VOICES = (Windows, MaskedWindows, Patience, Beside, Within, Contrasts, Duels)
 """Every kind of voices; found here by saving."""
 
-__all__ = ["VOICES", "Beside", "Contrasts", "MaskedWindows", "Membership", "Patience", "Voices", "Windows", "Within"]
+__all__ = [
+    "VOICES",
+    "Beside",
+    "Contrasts",
+    "Duels",
+    "MaskedWindows",
+    "Membership",
+    "Patience",
+    "Voices",
+    "Windows",
+    "Within",
+]

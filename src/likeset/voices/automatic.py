@@ -3,12 +3,18 @@ r"""Which voices: what ``voices="auto"`` means, chosen by measurement (docs/pati
     purpose                              linear models                              function spaces
     inference: nothing announced         patience                                   three patiences within windows
     inference about announced arms,      patience; from four dimensions on          the same, around the arms
-    certified stops (``Elimination``)    beside windows around the arms             where there is no domain
+    guarantees (``LowerBound``)          beside windows around the arms             where there is no domain
+    which arm is best                    duels beside patience, if the arms         as inference
+    (``Elimination``)                    are linearly independent; else
+                                         as inference
     optimism (``UCB``)                   windows around the arms, half joint,       windows
                                          if one observation tells much; or joint
 
 Patience pays for learning once instead of for ever (:mod:`~likeset.voices.patience`), which makes well-explored
 directions narrow first: what inference and certified stops want, and an optimist does not, whom it sends exploring.
+
+Duels compare arms two by two (:mod:`~likeset.voices.duels`), each pair by its own rows: where arms tell nothing about
+each other, learning about the others is not paid for.
 
 Windows pay for what had to be learnt near a point. In few dimensions there is little else to learn, and their share of
 the error level is better spent on patience. An optimist in a linear model gains from windows where one observation
@@ -32,9 +38,13 @@ import numpy as np
 from likeset._typing import Array
 from likeset.families.answers import fast_windows
 from likeset.families.base import Family
+from likeset.families.canonical import canonical_form
+from likeset.families.nuisance_family import NuisanceFamily
 from likeset.spaces.base import Space
 from likeset.spaces.linear import Linear
+from likeset.voices.announced import MOST
 from likeset.voices.base import Voices
+from likeset.voices.duels import Duels
 from likeset.voices.patience import Patience
 from likeset.voices.windows import Correlated, Windows
 
@@ -44,7 +54,7 @@ SEVERAL = 4  # dimensions from which on windows help inference
 _SMALLEST = 2.0**-20
 
 
-PURPOSES = ("optimism", "inference")
+PURPOSES = ("optimism", "inference", "largest", "smallest")
 
 
 def automatic_voices(
@@ -56,6 +66,8 @@ def automatic_voices(
     if isinstance(space, Linear):
         if purpose == "optimism":
             return _around(family, space, arms)
+        if purpose in ("largest", "smallest") and _alone(family, arms):
+            return Duels(arms, purpose == "largest")
         if arms is None or len(arms) < 2 or space.dim < SEVERAL:
             return Patience()
         return Patience().beside(Windows.covering(space, arms, correlation=ALIKE))
@@ -68,6 +80,15 @@ def automatic_voices(
     if purpose == "optimism":
         return Windows.covering(space, arms)
     return Patience(voices=3, ratio=4.0).within(Windows.covering(space, arms, correlation=0.6))
+
+
+def _alone(family: Family, arms: Array | None) -> bool:
+    """Whether arms tell nothing about each other, so that comparing them two by two loses nothing."""
+    if arms is None or not 2 <= len(arms) <= MOST or isinstance(family, NuisanceFamily):
+        return False
+    if canonical_form(family) is None:
+        return False
+    return len(arms) <= arms.shape[1] and int(np.linalg.matrix_rank(arms)) == len(arms)
 
 
 def _around(family: Family, space: Linear, arms: Array | None) -> Windows | None:

@@ -12,26 +12,23 @@ average is a martingale at the truth. docs/contrasts.md has the proof on one pag
 
 from __future__ import annotations
 
-from math import inf
 from typing import Any
 
 import numpy as np
 
-from likeset._typing import Array, Mask
-from likeset.arguments import flag, real_array, real_number
+from likeset.arguments import flag
 from likeset.curves import Curve
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families.base import Family
+from likeset.families.canonical import canonical_form
 from likeset.spaces.base import Space, checked_space
 from likeset.spaces.linear import Linear
-from likeset.voices.base import Membership, Voices
+from likeset.voices.announced import Announced, rows_of
+from likeset.voices.base import Membership
 from likeset.voices.directions import Directions
-from likeset.voices.patience import Patience
-
-MOST = 4096  # contrasts: more would leave next to nothing of the error level to each
 
 
-class Contrasts(Voices):
+class Contrasts(Announced):
     """Questions a'theta announced before the first observation, each with a voice of its own.
 
     Parameters
@@ -62,14 +59,12 @@ class Contrasts(Voices):
     True
     """
 
-    lone = True
-
     def __init__(
         self, A: Any, simultaneous: bool = True, *, minus: Any = None, share: float = 0.7, others: Any = ...
     ) -> None:
-        self.A = _rows("A", A)
+        self.A = rows_of("A", A)
         self.simultaneous = flag("simultaneous", simultaneous)
-        self.minus = None if minus is None else _rows("minus", minus)
+        self.minus = None if minus is None else rows_of("minus", minus)
         if self.minus is not None:
             if len(self.minus) == 1:
                 self.minus = np.repeat(self.minus, len(self.A), axis=0)
@@ -77,24 +72,11 @@ class Contrasts(Voices):
                 raise ShapeError(
                     "minus", minus, f"has shape {self.minus.shape}", f"pass one row, or one for each of {len(self.A)}"
                 )
-        self.share = real_number("share", share)
-        if not 0.0 < self.share < 1.0:
-            raise InvalidArgumentError("share", share, "is not between 0 and 1", "pass e.g. 0.7")
-        self.others: Voices | None = Patience() if others is ... else others
-        if self.others is not None and (not isinstance(self.others, Voices) or self.others.lone):
-            raise InvalidArgumentError(
-                "others", others, "are no voices that hear rows", "pass e.g. Patience(), Windows(...), or None"
-            )
-        self.ratio = None if self.others is None else self.others.ratio
+        super().__init__(share, others)
 
     def __repr__(self) -> str:
         kind = "" if self.simultaneous else ", simultaneous=False"
         return f"Contrasts({len(self.A)} contrasts{kind}, share={self.share:g}, others={self.others!r})"
-
-    @property
-    def parts(self) -> dict[str, Voices]:
-        """The other voices, described on their own."""
-        return {} if self.others is None else {"others": self.others}
 
     def settings(self) -> dict[str, Any]:
         """Constructor arguments, but for ``others`` where there are any."""
@@ -106,10 +88,6 @@ class Contrasts(Voices):
     def from_settings(cls, settings: dict[str, Any]) -> Contrasts:
         """The inverse of ``settings``; files know no booleans."""
         return cls(**settings | {"simultaneous": {0: False, 1: True}[settings["simultaneous"]]})
-
-    def label(self, spread: float) -> int:
-        """The class that the other voices ask for."""
-        return 0 if self.others is None else self.others.label(spread)
 
     def start(self, space: Space) -> Membership:
         """Membership of the other voices."""
@@ -125,47 +103,28 @@ class Contrasts(Voices):
         elif isinstance(space, Linear) and not first.any(axis=1).all():
             index = int(np.argmin(first.any(axis=1)))
             raise InvalidArgumentError(f"A[{index}]", first[index], "is the zero vector", "a contrast must not be zero")
-        shares = np.zeros(1) if self.others is None else self.others.start(space).log_shares
-        return Membership(self, space, shares, np.zeros((len(shares), 0), dtype=bool))
-
-    def whole(self, space: Space) -> Mask:
-        """Which of the other voices hear everything."""
-        return np.ones(1, dtype=bool) if self.others is None else self.others.whole(space)
-
-    def of(self, space: Space, x: Array, label: int) -> Mask:
-        """Which of the other voices hear the group."""
-        return np.ones(1, dtype=bool) if self.others is None else self.others.of(space, x, label)
+        return super().start(space)
 
     def directions(self, family: Family, space: Space) -> Directions | None:
         """The sums of the directional voices before anything was seen; None for pairs of arms, where counts suffice."""
         checked_space(space)
-        curve = getattr(family, "curve", None)
-        if curve is None:
+        form = canonical_form(family)
+        if form is None:
             raise InvalidArgumentError(
                 "voices",
                 self,
                 f"have no directional voices for {family!r}",
                 "use an exponential family such as Gaussian, Bernoulli or Poisson, or Patience()",
             )
-        if curve is not Curve.QUADRATIC:
-            if self.minus is None or not space.bound < inf:
+        if form.curve is not Curve.QUADRATIC:
+            if self.minus is None:
                 raise InvalidArgumentError(
                     "voices",
                     self,
-                    f"are not pairs of arms in a bounded space, which {family!r} needs",
-                    "announce differences, Contrasts(arms, minus=control), and a finite bound",
+                    f"are not pairs of arms, which {family!r} needs",
+                    "announce differences, Contrasts(arms, minus=control)",
                 )
             return None
         first = space.covariates(self.A, "A")
         second = None if self.minus is None else space.covariates(self.minus, "minus")
         return Directions(first, second, family, space.bound)
-
-
-def _rows(name: str, value: Any) -> Array:
-    array = real_array(name, value)
-    array = array.reshape(1, -1) if array.ndim <= 1 else array
-    if array.ndim != 2 or array.size == 0:
-        raise ShapeError(name, value, f"has shape {array.shape}", "pass one contrast per row")
-    if len(array) > MOST:
-        raise ShapeError(name, value, f"has {len(array)} rows", f"announce at most {MOST} contrasts")
-    return array

@@ -16,7 +16,8 @@ with optional_packages():
 
 MOST_ROWS = 100_000
 PARTS = (
-    "name", "factors", "outcome", "control", "goal", "alpha", "margin", "key", "event", "units", "formula", "bound"
+    "name", "factors", "outcome", "control", "goal", "alpha", "margin", "key", "event", "units", "formula", "bound",
+    "model", "range", "until", "safe", "known_safe", "failed", "seed",
 )  # fmt: skip
 
 
@@ -74,9 +75,27 @@ class Api:
         return JSONResponse(await self._desk.tell(name, rows))
 
     async def ask(self, request: Request) -> Response:
-        """The next experiments."""
+        """The next experiments, pending from now on: a list of settings with the numbers of their runs."""
         count = count_from(request.query_params.get("count", "1"))
         return JSONResponse(await self._desk.ask(await self._name(request), count))
+
+    async def run(self, request: Request) -> Response:
+        """What became of a pending run: {"run": 3, "result": {column: value}}, or "failed" or "cancelled" instead."""
+        name, given = await self._name(request), await _json(request)
+        number = given.get("run") if isinstance(given, dict) else None
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise Refused("InvalidArgumentError", 'pass {"run": 3, "result": {"yield": 41.5}}, or "failed": true.')
+        if given.get("cancelled") is True:
+            await self._desk.cancel(name, number)
+            return JSONResponse({"cancelled": number})
+        failed, values = given.get("failed") is True, given.get("result", {})
+        if not isinstance(values, dict) or not (values or failed):
+            raise Refused("InvalidArgumentError", 'pass {"result": {column: value}}, or "failed": true.')
+        return JSONResponse(await self._desk.tell_run(name, number, values, failed))
+
+    async def advice(self, request: Request) -> Response:
+        """The recommended setting with its certified gap, what is certain, and what is pending."""
+        return JSONResponse(await self._desk.advice(await self._name(request)))
 
     async def _name(self, request: Request) -> str:
         name = request.query_params.get("name", "")

@@ -31,6 +31,8 @@ def build_demo(path: str | os.PathLike[str], report: Callable[[float], None] = l
                     study.tell([rows[i] for i in part])
                 done += len(part)
                 report(done / total)
+        if not study.runs():  # the campaign is half way: two runs are out
+            study.ask(n=2)
         return [study["name"] for study in store.studies()]
 
 
@@ -45,8 +47,9 @@ def _study(name: str, store: Store) -> Study:
             "outcome": {"days": Weibull(shape=1.5)}, "goal": "minimise", "event": "discharged", "units": "days",
         },
         "yield": {
-            "name": "Yield of the coupling", "outcome": {"yield": Gaussian(sigma=3.0)}, "control": "X", "units": "%",
-            "factors": {"catalyst": ["X", "Y"], "temperature": (20, 90), "hours": (1, 24)},
+            "name": "Yield of the coupling", "outcome": {"yield": Gaussian(sigma=3.0)}, "units": "%",
+            "factors": {"temperature": (20, 90), "hours": (1, 24), "catalyst": ["X", "Y"]},
+            "model": "smooth", "range": (0, 100),
         },
     }  # fmt: skip
     return Study(**definitions[name], store=store)

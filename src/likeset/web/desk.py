@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 from likeset.errors import LikesetError
 from likeset.extras import optional_packages
 from likeset.persistence.atomic_file import write_file
+from likeset.study import asked
 from likeset.study.store import Store
 from likeset.web.tasks import Tasks
 from likeset.web.worker import Call, Refused, Worker, WorkerDied
@@ -39,7 +40,9 @@ class Known:
     answers: dict[str, Any] | None = None
     pictures: dict[str, str] = field(default_factory=dict)
     certain: list[dict[str, Any]] = field(default_factory=list)
-    drawn_of: str = ""  # the fingerprint of the rows that the pictures show
+    drawn_of: str = ""  # the rows and the pending runs that the pictures show
+    advice: dict[str, Any] | None = None  # what is recommended, of the same rows
+    pending: list[dict[str, Any]] = field(default_factory=list)  # runs that were asked for and not told yet
     answering: Call | None = None
     drawing: Call | None = None
     problem: str = ""
@@ -82,6 +85,15 @@ class Desk:
             for name, rows, head, created in found
         }
 
+    def pending(self, name: str) -> list[dict[str, Any]]:
+        """Runs of a study that were asked for and have no result yet."""
+        database = self._store._database
+        found = database.find(name)
+        if found is None:
+            return []
+        with database.reading() as connection:
+            return [run.to_json() for run in asked.runs(connection, found) if run.state == asked.PENDING]
+
     # -- answers ------------------------------------------------------------------------------------------------------
 
     async def listed(self) -> list[dict[str, Any]]:
@@ -106,6 +118,7 @@ class Desk:
             call = self._answer(name)
             if known.answers is None or not busy or patience > PATIENCE:  # who comes later reads what is at hand
                 await self._wait(call, patience)
+        known.pending = await anyio.to_thread.run_sync(self.pending, name)
         self._draw(name)
         return head, known
 
@@ -120,6 +133,10 @@ class Desk:
     async def history(self, name: str) -> Any:
         """Answers at all looks."""
         return await self._draughtsman.run("history", name)
+
+    async def advice(self, name: str) -> Any:
+        """What is recommended, what is certain, and what is pending."""
+        return await self._draughtsman.run("advice", name)
 
     async def report(self, name: str) -> str:
         """The report as one HTML text."""
@@ -142,8 +159,18 @@ class Desk:
         return dict(done["told"])
 
     async def ask(self, name: str, count: int) -> list[dict[str, Any]]:
-        """The next experiments."""
+        """The next experiments, pending from now on."""
         return list(await self._clerk.run("ask", name, count))
+
+    async def tell_run(self, name: str, run: int, values: dict[str, Any], failed: bool) -> dict[str, Any]:
+        """The result of a pending run; when it returns it is on disk."""
+        done = await self._clerk.run("tell_run", name, run, values, failed)
+        self._take(name, done["answers"])
+        return dict(done["told"])
+
+    async def cancel(self, name: str, run: int) -> None:
+        """A run that will not be made."""
+        await self._clerk.run("cancel", name, run)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -187,14 +214,16 @@ class Desk:
         known = self._at_hand(name)
         if known.drawing is not None and not known.drawing.future.done():
             return known.drawing
-        wanted = "" if known.answers is None else known.answers["fingerprint"]
+        numbers = [run["run"] for run in known.pending]
+        wanted = "" if known.answers is None else _picture_of(known.answers["fingerprint"], numbers)
         if known.drawn_of and known.drawn_of == wanted:
             return None
 
         def take(future: Any) -> None:
             try:
                 done = future.result()
-                known.pictures, known.certain, known.drawn_of = done["svg"], done["certain"], done["fingerprint"]
+                known.pictures, known.certain, known.advice = done["svg"], done["certain"], done["advice"]
+                known.drawn_of = _picture_of(done["fingerprint"], done["pending"])
             except (Refused, WorkerDied, RuntimeError) as error:
                 known.problem = str(error)
 
@@ -244,3 +273,8 @@ class Desk:
                     self._known[name] = Known(answers=answers, stale=True)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             self._known.clear()
+
+
+def _picture_of(fingerprint: str, pending: list[int]) -> str:
+    """What a picture is of: rows, and runs that are pending."""
+    return "-".join([fingerprint[:16], *map(str, pending)])

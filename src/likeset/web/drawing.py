@@ -19,9 +19,16 @@ _MOST_SERIES = 5
 _GRID = 61
 
 
-def pictures(study: Study, answers: dict[str, Any], looks: list[dict[str, Any]]) -> dict[str, str]:
+def pictures(
+    study: Study,
+    answers: dict[str, Any],
+    looks: list[dict[str, Any]],
+    advice: dict[str, Any] | None = None,
+    pending: list[dict[str, Any]] | None = None,
+) -> dict[str, str]:
     """SVG texts by kind: "now", "over-time", "band"; only those that have something to show."""
-    drawn = {"now": _now(answers), "over-time": _over_time(answers, looks), "band": _band(study, answers)}
+    band = _band(study, answers, (advice or {}).get("recommended"), pending or [])
+    drawn = {"now": _now(answers), "over-time": _over_time(answers, looks), "band": band}
     return {kind: both_themes(figure) for kind, figure in drawn.items() if figure is not None}
 
 
@@ -42,7 +49,7 @@ def _now(answers: dict[str, Any]) -> Figure | None:
         return None
     with themed("light"):
         figure, axes = _figure(1.2 + 0.42 * len(lines))
-        coefficients = all(line["kind"] != "level" for line in lines)
+        coefficients = all(line["kind"] == "coefficient" for line in lines)
         low, high, middle = ([line[of] for line in lines] for of in ("lower", "upper", "estimate"))
         names, reference = [line["level"] for line in lines], 0.0 if coefficients else None
         plot_intervals(low, high, labels=names, estimate=middle, reference=reference, axes=axes)
@@ -71,7 +78,7 @@ def _over_time(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure |
         return None
     control = next((line["level"] for line in looks[-1]["lines"] if line["verdict"] == "control"), None)
     labels = [f"{name} minus {control}" if compared else name for name in names]
-    reference = 0.0 if compared or looks[-1]["lines"][0]["kind"] != "level" else None
+    reference = 0.0 if compared or looks[-1]["lines"][0]["kind"] == "coefficient" else None
     with themed("light"):
         figure, axes = _figure()
         log = bool(n[-1] > 200)
@@ -90,18 +97,27 @@ def _over_time(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure |
     return figure
 
 
-def _band(study: Study, answers: dict[str, Any]) -> Figure | None:
-    """The mean outcome over the first factor that is an interval, the others at their reference."""
+def _band(
+    study: Study, answers: dict[str, Any], recommended: dict[str, Any] | None, pending: list[dict[str, Any]]
+) -> Figure | None:
+    """The mean outcome over the first factor that is an interval, the others as recommended, or at their reference.
+
+    Dashed lines are where runs are pending.
+    """
     interval = next((f for f in study.definition.factors if isinstance(f, Number) and np.isfinite(f.low)), None)
     said = answers["rows_recorded"] and not answers["alarm"]["rings"]
     if interval is None or study.definition.formula is not None or not said:
         return None
     grid = np.linspace(interval.low, interval.high, _GRID)
+    if interval.whole:
+        grid = np.unique(np.round(grid))
+    setting = {} if recommended is None else recommended["setting"]
     frame: dict[str, Any] = {interval.name: grid.tolist()}
     for f in study.definition.factors:
         if f.name != interval.name:
             first = f.centre if isinstance(f, Number) else f.shown(np.zeros(1))[0]
-            frame[f.name] = [study.definition.control.get(f.name, first)] * _GRID
+            first = int(first) if isinstance(f, Number) and f.whole else first
+            frame[f.name] = [setting.get(f.name, study.definition.control.get(f.name, first))] * len(grid)
     band = study.predict(frame)
     low, high = band["lower"].to_numpy(), band["upper"].to_numpy()
     if not np.isfinite(low).any() or not np.isfinite(high).any():
@@ -114,7 +130,11 @@ def _band(study: Study, answers: dict[str, Any]) -> Figure | None:
             grid, low, high, color=theme.fill(0), linewidth=0, label=f"plausible at {1 - study.definition.alpha:.0%}"
         )
         axes.plot(grid, band["estimate"], color=theme.colour(0), linewidth=2.0, label="estimate")
-        axes.set_xlabel(interval.name)
+        nexts = sorted({float(run[interval.name]) for run in pending})
+        for i, place in enumerate(nexts):
+            axes.axvline(place, color=theme.colour(1), linestyle="--", label="pending" if i == 0 else None)
+        held = ", ".join(f"{name} = {cells[0]}" for name, cells in frame.items() if name != interval.name)
+        axes.set_xlabel(f"{interval.name}, at {held}" if held else interval.name)
         axes.set_ylabel(f"mean of {_unit(answers)}")
-        legend_below(axes, columns=2)
+        legend_below(axes, columns=3)
     return figure

@@ -101,9 +101,14 @@ def became_certain(looks: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[i
 
 
 def _replaying(study: Study) -> Engine:
-    """An engine for rows as they were scored. It forecasts nothing, so its predictor may be the cheapest."""
+    """An engine for rows as they were scored. It forecasts nothing, so its predictor may be the cheapest.
+
+    Unless there is an alarm, which listens to what the predictor believes.
+    """
     engine = Engine(study.definition, study._stored.engine)
     own = engine.sequence
+    if own.alarm:
+        return engine
     nothing: Array = np.zeros(len(study.definition.columns))
     try:
         engine.sequence = ConfidenceSequence(

@@ -13,7 +13,16 @@ from likeset.study import wording
 from likeset.web.desk import Desk, Known
 from likeset.web.events import Streams
 from likeset.web.findings import findings
-from likeset.web.rows import OFFERED, count_from, definition_from, fields_of, row_from
+from likeset.web.rows import (
+    OFFERED,
+    count_from,
+    definition_from,
+    fields_of,
+    number_of_run,
+    outcome_fields,
+    row_from,
+    takes_failures,
+)
 from likeset.web.security import COOKIE, Gate, Limits
 from likeset.web.worker import Refused
 
@@ -91,7 +100,8 @@ class Pages:
                 problem=known.problem,
                 refresh=waits,
             )
-        shown = {"filled": {}, "asked": [], "told": request.query_params.get("told", "")} | values
+        given = request.query_params
+        shown = {"filled": {}, "told": given.get("told", ""), "asked": given.get("asked", "")} | values
         return self.page(request, "study.html", status, **self._said(name, head, known, known.answers), **shown)
 
     def _said(self, name: str, head: dict[str, Any], known: Known, answers: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +120,11 @@ class Pages:
             "behind": head["rows"] - answers["rows_recorded"],
             "drawing": drawing,
             "pictures": known.pictures,
-            "drawn_of": known.drawn_of[:12],
+            "drawn_of": known.drawn_of[:60],
+            "advice": known.advice,
+            "pending": known.pending,
+            "outcomes": outcome_fields(answers["definition"]),
+            "may_fail": takes_failures(answers["definition"]),
             "live": f"/events?name={quote(name, safe='')}",
             "problem": known.problem,
             "refresh": 2 if drawing is not None or not known.is_of(head) else 0,
@@ -143,7 +157,28 @@ class Pages:
             asked = await self._desk.ask(name, count_from(form.get("count", "1")))
         except (LikesetError, Refused) as error:
             return await self._study(request, name, 422, message=str(error))
-        return await self._study(request, name, asked=asked)
+        return RedirectResponse(f"/study?name={quote(name, safe='')}&asked={len(asked)}#pending", 303)
+
+    async def run(self, request: Request) -> Response:
+        """What became of a pending run: a result, a failure, or nothing (cancelled)."""
+        name, form = request.query_params.get("name", ""), await self._form(request)
+        found = await self._desk.study(name, patience=30.0)
+        if found is None:
+            raise _no_study(name)
+        answers = found[1].answers
+        if answers is None:
+            raise Refused("NotYet", "The study is being opened; try again.")
+        try:
+            number, what = number_of_run(form.get("run", "")), form.get("what", "told")
+            if what == "cancelled":
+                await self._desk.cancel(name, number)
+                return RedirectResponse(f"/study?name={quote(name, safe='')}#pending", 303)
+            fields = outcome_fields(answers["definition"])
+            values = row_from(form, fields, may_be_empty=what == "failed")
+            told = await self._desk.tell_run(name, number, values, what == "failed")
+        except (LikesetError, Refused) as error:
+            return await self._study(request, name, 422, message=str(error))
+        return RedirectResponse(f"/study?name={quote(name, safe='')}&told={told['recorded']}#pending", 303)
 
     # -- a new one ----------------------------------------------------------------------------------------------------
 

@@ -32,6 +32,12 @@ class Field:
     hint: str = ""
 
 
+def takes_failures(definition: Mapping[str, Any]) -> bool:
+    """Whether rows of a study may be failures: campaigns that say how they choose."""
+    campaign = definition.get("campaign") or {}
+    return any(part in campaign for part in ("model", "until", "safe", "failed"))
+
+
 def fields_of(definition: Mapping[str, Any]) -> list[Field]:
     """What a row of a study needs, as inputs.
 
@@ -44,11 +50,18 @@ def fields_of(definition: Mapping[str, Any]) -> list[Field]:
         if isinstance(given, list):
             found.append(Field(name, name, "choice", tuple(map(str, given))))
         else:
-            low, high = given.get("interval", (None, None)) if isinstance(given, dict) else (None, None)
+            ends = (given.get("interval") or given.get("whole")) if isinstance(given, dict) else None
+            low, high = ends or (None, None)
             hint = "" if low is None else f"{low:g} to {high:g}"
             found.append(Field(name, name, "number", low=low, high=high, hint=hint))
     declared = {f.name for f in found}
     found += [Field(name, name, "number") for name in definition.get("like") or {} if name not in declared]
+    return found + outcome_fields(definition)
+
+
+def outcome_fields(definition: Mapping[str, Any]) -> list[Field]:
+    """What is not known before a run is made."""
+    found = []
     family = definition["family"].get("type")
     outcome = definition["outcome"]
     label = f"{outcome} ({definition['units']})" if definition["units"] else outcome
@@ -59,16 +72,22 @@ def fields_of(definition: Mapping[str, Any]) -> list[Field]:
     )
     for role, column in definition["roles"].items():
         found.append(Field(column, column, "yes or no" if role == "event" else "number", hint=role))
+    for column, constraint in (definition.get("campaign") or {}).get("safe", {}).items():
+        kind = "yes or no" if constraint["family"].get("type") == "Bernoulli" else "number"
+        side = "at most" if constraint["kind"] == "below" else "at least"
+        found.append(Field(column, column, kind, hint=f"{side} {constraint['threshold']:g} on average"))
     if definition["key"]:
         found.append(Field(definition["key"], definition["key"], "text", hint="tells rows apart"))
     return found
 
 
-def row_from(form: Mapping[str, Any], fields: list[Field]) -> dict[str, Any]:
+def row_from(form: Mapping[str, Any], fields: list[Field], may_be_empty: bool = False) -> dict[str, Any]:
     """One row, from inputs named ``field-0``, ``field-1``, ...; numbers are checked by the study itself."""
     row = {}
     for i, f in enumerate(fields):
         text = str(form.get(f"field-{i}", "")).strip()
+        if text == "" and may_be_empty:
+            continue
         if text == "":
             raise InvalidArgumentError(f.name, text, "is empty", "fill it in")
         row[f.name] = _number(f.name, text) if f.kind in ("number", "yes or no") else text
@@ -98,6 +117,7 @@ def definition_from(form: Mapping[str, Any]) -> dict[str, Any]:
     if family not in ("exponential", "weibull"):
         optional["event"] = None
     margin = str(form.get("margin", "")).strip()
+    smooth = {"model": "smooth", "range": _range(form)} if form.get("model") == "smooth" else {}
     return {
         "name": str(form.get("name", "")).strip(),
         "factors": factors,
@@ -107,7 +127,18 @@ def definition_from(form: Mapping[str, Any]) -> dict[str, Any]:
         "alpha": _number("alpha", str(form.get("alpha", "")).strip() or "0.05"),
         "margin": _number("margin", margin) if margin else None,
         **optional,
+        **smooth,
     }
+
+
+def _range(form: Mapping[str, Any]) -> tuple[float, float] | None:
+    text = str(form.get("range", "")).strip()
+    low, to, high = (part.strip() for part in text.partition(" to "))
+    if not text:
+        return None
+    if not to:
+        raise InvalidArgumentError("range", text, "is no range", "write e.g. '0 to 100'")
+    return _number("range", low), _number("range", high)
 
 
 def _factor(text: str) -> Any:
@@ -130,4 +161,11 @@ def count_from(text: str) -> int:
     """How many experiments are asked for."""
     if not text.isdigit() or not 1 <= int(text) <= 100:
         raise InvalidArgumentError("count", text, "is not a number from 1 to 100", "ask for fewer")
+    return int(text)
+
+
+def number_of_run(text: str) -> int:
+    """Which run a form is about."""
+    if not text.isdigit() or len(text) > 15:
+        raise InvalidArgumentError("run", text, "is not the number of a run", "load the page again")
     return int(text)

@@ -14,8 +14,10 @@ from typing import Any
 
 from likeset.errors import InvalidArgumentError
 from likeset.families import FAMILIES
+from likeset.study.asked import PENDING, Run
 from likeset.study.store import Store
-from likeset.study.study import Study
+from likeset.study.study import Study, Told
+from likeset.web.choosing import advice, offers_choice, tell_run
 from likeset.web.history import History, became_certain
 
 Report = Callable[[float], None]
@@ -47,9 +49,17 @@ class Tasks:
 
         study = self._study(name)
         looks = self._history(name).advance(report)
-        answers = self._answers(study)
-        drawn = pictures(study, answers, looks)
-        return {"svg": drawn, "certain": _certain(looks), "fingerprint": answers["fingerprint"]}
+        answers, pending = self._answers(study), study.pending()
+        advised = advice(study)
+        drawn = pictures(study, answers, looks, advised, pending)
+        of = {"fingerprint": answers["fingerprint"], "pending": [run.number for run in _out(study)]}
+        return {"svg": drawn, "certain": _certain(looks), "advice": advised, **of}
+
+    def advice(self, name: str, report: Report) -> dict[str, Any]:
+        """What is recommended, what is certain, and what is pending."""
+        study = self._study(name)
+        found = advice(study) or {"recommended": None, "certificate": None, "problem": ""}
+        return {"name": name, **found, "pending": study.pending()}
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -70,20 +80,29 @@ class Tasks:
     def tell(self, name: str, rows: Any, report: Report) -> dict[str, Any]:
         """Record rows (a list of dicts) or the text of a CSV file; what was done, warnings, and the new answers."""
         study = self._study(name)
-        with _file_of(rows) as given, warnings.catch_warnings(record=True) as caught:
+        with _file_of(rows) as given:
+            return self._told(study, lambda: study.tell(given))
+
+    def tell_run(self, name: str, run: int, values: dict[str, Any], failed: bool, report: Report) -> dict[str, Any]:
+        """The result of a run that is pending; the same answer as of ``tell``."""
+        study = self._study(name)
+        return self._told(study, lambda: tell_run(study, run, values, failed))
+
+    def cancel(self, name: str, run: int, report: Report) -> None:
+        """A run that will not be made."""
+        self._study(name).cancel(run)
+
+    def _told(self, study: Study, tell: Callable[[], Told]) -> dict[str, Any]:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            told = study.tell(given)
+            told = tell()
         said = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         done = {"recorded": told.recorded, "repeated": told.repeated, "total": told.total, "warnings": said}
         return {"told": done, "answers": self._answers(study)}
 
     def ask(self, name: str, count: int, report: Report) -> list[dict[str, Any]]:
         """The next experiments, as rows without outcomes."""
-        study: Any = self._study(name)
-        if not hasattr(study, "ask"):
-            raise InvalidArgumentError("ask", name, "is not offered by this study", "choose the next row yourself")
-        asked = study.ask(n=count)
-        return [asked] if isinstance(asked, dict) else [dict(row) for row in asked]
+        return [dict(row) for row in self._study(name).ask(n=count)]
 
     # -- files --------------------------------------------------------------------------------------------------------
 
@@ -132,7 +151,11 @@ class Tasks:
         with study._lock:
             found = study.to_json()
             fingerprint = study._head.hash.hex() if study._head is not None else study.fingerprint
-        return found | {"fingerprint": fingerprint, "can_ask": hasattr(study, "ask")}
+        return found | {"fingerprint": fingerprint, "can_ask": offers_choice(study.definition)}
+
+
+def _out(study: Study) -> list[Run]:
+    return [run for run in study.runs() if run.state == PENDING]
 
 
 def _certain(looks: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -6,6 +6,8 @@ multiplication by two threads the second one keeps a core busy for milliseconds,
 
 from __future__ import annotations
 
+import threading
+import weakref
 from functools import cache
 from types import TracebackType
 from typing import Any
@@ -13,11 +15,27 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 
+class _Outermost(threading.local):
+    """The context that pinned BLAS for this thread; weakly, so that one left by an interrupt on entry is forgotten."""
+
+    context: weakref.ref[SingleThreadedBlas] | None = None
+
+
+_outermost = _Outermost()
+
+
 class SingleThreadedBlas:
-    """Context manager that sets every loaded BLAS to one thread and back; a few microseconds."""
+    """Context manager that sets every loaded BLAS to one thread and back; a few microseconds, none inside another.
+
+    The setting is the process's: where another thread of Python puts it back in between, work is slower, not wrong.
+    """
 
     def __enter__(self) -> None:
-        self._changed: list[tuple[Any, int]] = []
+        self._changed: list[tuple[Any, int]] | None = None
+        if _outermost.context is not None and _outermost.context() is not None:
+            return
+        self._changed = []
+        _outermost.context = weakref.ref(self)
         for library in _libraries():
             threads = library.get_num_threads()
             if threads != 1:
@@ -27,8 +45,10 @@ class SingleThreadedBlas:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for library, threads in self._changed:
-            library.set_num_threads(threads)
+        if self._changed is not None:
+            _outermost.context = None
+            for library, threads in self._changed:
+                library.set_num_threads(threads)
 
 
 @cache

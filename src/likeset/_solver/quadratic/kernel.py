@@ -128,7 +128,10 @@ def spectrum_of_hessian(X: Array, a: Array) -> tuple[Array, Array, Array]:
 def spectrum_of_factor(X: Array, a: Array) -> tuple[Array, Array, Array]:
     """The same from the singular values of diag(sqrt a) X: slower, and accurate for small eigenvalues too."""
     d = X.shape[1]
-    _, singular, transposed = np.linalg.svd(np.sqrt(a)[:, None] * X, full_matrices=True)
+    factor = np.sqrt(a)[:, None] * X
+    if len(factor) > d:  # the triangle has the same singular values, and left vectors of n x n are never made
+        factor = np.asarray(np.linalg.qr(factor, mode="r"))
+    _, singular, transposed = np.linalg.svd(factor, full_matrices=True)
     root = np.zeros(d)
     root[d - len(singular) :] = singular[::-1]
     lowered = np.maximum(root - EIGEN_ERROR * root[-1], 0.0) ** 2

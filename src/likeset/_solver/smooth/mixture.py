@@ -106,32 +106,29 @@ def prepare(target: MixtureSet) -> Prepared:
     assert isinstance(terms, CompiledTerms) and radius < math.inf
     X = np.ascontiguousarray(target.X)
     theta, joint_room = _joint_centre(target)
-    value, err = phi_and_error(target, theta)
+    seen = look_at(target, theta)
     bound = -math.inf
-    if level - value < ROOMY:
+    if level - seen.value < ROOMY:
         theta, _, bound, _ = minimise_convex(lambda point: evaluate(target, point), theta, 0.0, radius, 0.0, 100, level)
-        value, err = phi_and_error(target, theta)
-        if not bound > level + err and float(theta @ theta) > (CENTRAL * radius) ** 2:
-            theta = _drawn_inwards(target, theta, value)
-            value, err = phi_and_error(target, theta)
-    slack = level - value
+        seen = look_at(target, theta)
+        if not bound > level + seen.err and float(theta @ theta) > (CENTRAL * radius) ** 2:
+            theta = _drawn_inwards(target, theta, seen.value)
+            seen = look_at(target, theta)
+    slack, err = level - seen.value, seen.err
     status = "empty" if bound > level + err else "regular" if slack > err else "point"
     e = max(slack, 0.0) + err
     e2 = max(radius**2 - float(theta @ theta), 0.0) + 64 * EPS * radius**2
-    z = X @ theta
-    heights, first, second = evaluate_terms(terms, z)
-    exponents = voice_exponents(target.voices, target.gains + heights)
-    log_voices = exponents - log_sum_exp(exponents)
+    log_voices = seen.exponents - seen.value
     ball = whole_ball = _Ball(theta, radius * (1 + 32 * EPS), e2)
     if is_quadratic(terms):
-        reach = _reach(target, exponents, first, second, err)
+        reach = _reach(target, seen)
         if reach < DISTANT * radius and float(np.linalg.norm(theta)) + reach < radius:
             ball = _Ball(np.zeros_like(theta), reach, reach**2)
-    curvatures, axes = np.linalg.eigh((X.T * second) @ X)
+    curvatures, axes = np.linalg.eigh((X.T * seen.second) @ X)
     curvatures, axes = np.maximum(curvatures[::-1], 0.0), np.ascontiguousarray(axes[:, ::-1])
     rows = _rows(target)
-    entries = _entries(target, rows, first)
-    centred = _centred(target, z[rows.first])
+    entries = _entries(target, rows, seen.first)
+    centred = _centred(target, seen.z[rows.first])
     body = Centred(
         X[rows.first] @ axes, centred, extremes(centred), *entries, log_voices, ball.centre @ axes, ball.radius, e,
         ball.room,
@@ -140,6 +137,20 @@ def prepare(target: MixtureSet) -> Prepared:
     return Prepared(
         status, theta, outer, bound, body, axes, curvatures / max(joint_room, e), 2.0 / ball.room, whole_ball
     )
+
+
+class Look(NamedTuple):
+    """What is to be seen at a point: z and the derivatives of its terms, log pi_k + M_k, Phi.
+
+    ``err`` is the rounding error to allow for in comparing Phi with the level.
+    """
+
+    z: Array
+    first: Array
+    second: Array
+    exponents: Array
+    value: float
+    err: float
 
 
 class _Ball(NamedTuple):
@@ -188,7 +199,7 @@ def _entries(target: MixtureSet, rows: _Rows, tilts: Array) -> tuple[IntArray, I
     return starts, places % count, *np.ascontiguousarray(heard.T)
 
 
-def _reach(target: MixtureSet, exponents: Array, tilt: Array, second: Array, err: float) -> float:
+def _reach(target: MixtureSet, seen: Look) -> float:
     """A bound of |theta - theta_c| over C, for quadratic terms, from their curvature; inf if a direction is left open.
 
     The certificates know the curvature through one tangent and otherwise the ball: in a ball that is larger by many
@@ -199,33 +210,34 @@ def _reach(target: MixtureSet, exponents: Array, tilt: Array, second: Array, err
     log_shares = target.voices.log_shares
     total = float(log_sum_exp(log_shares))
     voices = np.exp(log_shares - total)
-    pulls = group_pulls(target.voices, voices, len(tilt))
-    hessian = (target.X.T * (pulls * second)) @ target.X
-    g = float(np.linalg.norm(target.X.T @ (pulls * tilt)))
-    room = max(target.level - total - float(voices @ (exponents - log_shares)), 0.0) + err
-    mean = float(np.trace(hessian)) / len(hessian)
+    pulls = group_pulls(target.voices, voices, len(seen.first))
+    g = float(np.linalg.norm(target.X.T @ (pulls * seen.first)))
+    room = max(target.level - total - float(voices @ (seen.exponents - log_shares)), 0.0) + seen.err
+    curved = pulls * seen.second
+    mean = float(curved @ np.einsum("ij,ij->i", target.X, target.X)) / target.X.shape[1]
     # The smallest curvature is no larger than their mean: mostly that tells that the set is not small.
     if g + math.sqrt(g * g + 2.0 * mean * room) >= DISTANT * target.radius * mean:
         return math.inf
-    values = np.linalg.eigvalsh(hessian)
+    values = np.linalg.eigvalsh((target.X.T * curved) @ target.X)
     lam = float(values[0]) - 64 * EPS * len(values) * float(values[-1])
     if not lam > 0.0:
         return math.inf
     return 1.01 * (g + math.sqrt(g * g + 2.0 * lam * room)) / lam
 
 
-def phi_and_error(target: MixtureSet, theta: Array) -> tuple[float, float]:
-    """Phi(theta), and the rounding error to allow for in comparing it with the level."""
+def look_at(target: MixtureSet, theta: Array) -> Look:
+    """Phi(theta) and what it is made of."""
     terms, gains, windows = target.terms, target.gains, target.voices
     assert isinstance(terms, CompiledTerms)
     z = target.X @ theta
-    heights, slopes, _ = evaluate_terms(terms, z)
+    heights, first, second = evaluate_terms(terms, z)
     # Every z_b may be off by this much.
     off = (8 + len(theta)) * EPS * np.sqrt(np.einsum("ij,ij->i", target.X, target.X)) * float(np.linalg.norm(theta))
-    size = term_sizes(terms, z) + np.abs(gains)
+    size = term_sizes(terms, z, heights) + np.abs(gains)
     exponents, sizes = voice_exponents(windows, np.stack([gains + heights, size]))
     err = 64 * EPS * (float(sizes.max(initial=0.0)) + abs(target.level) + 1.0)
-    return float(log_sum_exp(exponents)), err + _error_of_positions(target, terms, slopes, off)
+    err += _error_of_positions(target, terms, first, off)
+    return Look(z, first, second, exponents, float(log_sum_exp(exponents)), err)
 
 
 def _error_of_positions(target: MixtureSet, terms: CompiledTerms, slopes: Array, off: Array) -> float:
@@ -283,7 +295,7 @@ def _drawn_inwards(target: MixtureSet, theta: Array, value: float) -> Array:
     share = 0.5
     while share > 1e-9:
         inner = (1.0 - share) * theta
-        cost = phi_and_error(target, inner)[0] - value
+        cost = look_at(target, inner).value - value
         if cost <= 0.5 * (target.level - value):
             return inner
         share *= 0.5

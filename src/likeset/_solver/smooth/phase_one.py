@@ -39,7 +39,7 @@ def value_and_error(X: Array, terms: SmoothTerms, theta: Array, level: float) ->
     """F(theta), and the rounding error to allow for in comparing it with the level."""
     z = X @ theta
     values, slopes, _ = evaluate_terms(terms, z)
-    size = float(np.sum(term_sizes(terms, z)))
+    size = float(np.sum(term_sizes(terms, z, values)))
     return float(np.sum(values)), 64 * EPS * (size + abs(level)) + reach_error(X, slopes, theta)
 
 

@@ -6,18 +6,36 @@ projection); a claim about the method is given the best of the three by median, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 
 from likeset.paper.experiments.calibration_answers import better_calibrated, covers, heuristics_fail, panels_differ
-from likeset.paper.experiments.evidence import NO, NOT_REFUTED, UNCLEAR, YES, Answer, together
 from likeset.paper.experiments.fig2 import ALPHA
 from likeset.paper.experiments.figures import Scale
-from likeset.paper.experiments.methods import AS_IF_GAUSSIAN, GUARDED, HEURISTICS, PAPER, RIVALS
+from likeset.paper.experiments.judging import (
+    CONTROL,
+    COVERAGE,
+    FACT,
+    FAILURE,
+    OURS,
+    Claim,
+    Finding,
+    judged,
+)
+from likeset.paper.experiments.methods import (
+    AS_IF_GAUSSIAN,
+    GUARDED,
+    HEURISTICS,
+    PAPER,
+    RIVALS,
+    SOONEST_RULE,
+    certifying,
+)
 from likeset.paper.experiments.power_answers import keeps_theorem_3, more_powerful
 from likeset.paper.experiments.regret_answers import (
     among,
     beats,
+    best_arm_stays,
+    certifiers,
     on_par,
     paper_beats,
     paper_beats_each,
@@ -42,7 +60,6 @@ from likeset.paper.experiments.weights_answers import (
 ON_PAR = 1.25
 """Within 25 % counts as on par."""
 
-THE_PAPER, OURS, CONTROL = "the paper", "ours", "control"
 HEADLINES = (
     "All provable sets cover at all rounds at once, at every alpha.",
     "The weighted ratio has the least regret of the provable sets that the paper compares.",
@@ -52,67 +69,6 @@ HEADLINES = (
 )
 """The claims that the report begins with."""
 
-GROUPS = {THE_PAPER: "Claims of the paper", OURS: "Claims of ours", CONTROL: "Controls"}
-
-COMPARISON: frozenset[str] = frozenset()
-FACT = frozenset({YES, NO})
-COVERAGE = frozenset({NO})
-FAILURE = frozenset({YES})
-"""Which answers of a quick run are final. Comparisons may turn with more rounds; misses beyond chance remain misses."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim, the figure it belongs to, and the function that answers it panel by panel."""
-
-    figure: str
-    statement: str
-    answer: Callable[[Table], Iterable[Answer]]
-    group: str = THE_PAPER
-    final_when_quick: frozenset[str] = COMPARISON
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A claim with what was measured; ``kind`` is "yes", "no" or "open"."""
-
-    figure: str
-    statement: str
-    measured: tuple[str, ...]
-    """One line per panel."""
-    verdict: str
-    kind: str
-    command: str
-    group: str = THE_PAPER
-
-
-def judge(tables: Mapping[str, Table], scale: Scale) -> list[Finding]:
-    """All claims about the figures that were run."""
-    flags = (" --quick" if scale.quick else "") + (f" --repeats {scale.repeats}" if scale.repeats is not None else "")
-    flags += f" --seed {scale.seed}" if scale.seed else ""
-    findings = []
-    for claim in CLAIMS:
-        table = tables.get(claim.figure)
-        if table is None or len(table) == 0:
-            continue
-        answers = list(claim.answer(table))
-        verdict, kind = _of_a_quick_run(claim, answers) if scale.quick else together(answers)
-        measured = tuple(f"{a.panel}: {a.detail}" for a in answers)
-        command = f"likeset reproduce {claim.figure}{flags}"
-        findings.append(Finding(claim.figure, claim.statement, measured, verdict, kind, command, claim.group))
-    return findings
-
-
-def _of_a_quick_run(claim: Claim, answers: list[Answer]) -> tuple[str, str]:
-    """The verdict with what is not final taken back: a quick run never points elsewhere without saying "undecided"."""
-    taken_back = {YES: NOT_REFUTED if claim.final_when_quick == COVERAGE else UNCLEAR, NO: UNCLEAR}
-    for final in claim.final_when_quick:
-        del taken_back[final]
-    verdict, kind = together([replace(a, holds=taken_back.get(a.holds, a.holds)) for a in answers])
-    if any(a.holds in taken_back for a in answers):
-        verdict = f"{verdict} (quick run); so far: {together(answers)[0]}"
-    return verdict, kind
-
 
 def _others(table: Table, problem: str) -> list[str]:
     """Every provable method but our own."""
@@ -121,6 +77,28 @@ def _others(table: Table, problem: str) -> list[str]:
 
 _DEFAULT_IS_BEST = beats(among("default"), _others)
 _UNWEIGHTED = among("lr-plug-in")
+_CERTIFIED, _CERTIFIED_JOINTLY = certifying("default"), certifying("lr-mixture")
+
+
+def _other_certifiers(table: Table, problem: str) -> list[str]:
+    """Elimination with sets that are not ours."""
+    own = (_CERTIFIED, _CERTIFIED_JOINTLY, SOONEST_RULE.name)
+    return [m for m in certifiers(table, problem) if m not in own]
+
+
+def _certificates(figure: str) -> tuple[Claim, ...]:
+    """What can be judged of Elimination's certificates over time."""
+    played, ours = "Played for a certificate,", among(_CERTIFIED)
+    others = f"{played} likeset's default leaves fewer arms than the sets of the paper and its rivals."
+    jointly = f"{played} likeset's default leaves fewer arms than the LR hyper-mixture."
+    rule = f"{played} the rule soonest leaves fewer arms than the widest interval."
+    return (
+        Claim(figure, f"{played} the best arm is never ruled out.", best_arm_stays(ALPHA), OURS, COVERAGE),
+        Claim(figure, others, beats(ours, _other_certifiers, column="left"), OURS),
+        Claim(figure, jointly, beats(ours, among(_CERTIFIED_JOINTLY), column="left"), OURS),
+        Claim(figure, rule, beats(among(SOONEST_RULE.name), ours, column="left"), OURS),
+    )
+
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
@@ -223,6 +201,7 @@ CLAIMS: tuple[Claim, ...] = (
         beats(among(GUARDED.name), among(*HEURISTICS), ON_PAR),
         OURS,
     ),
+    *_certificates("fig2"),
     Claim(
         "fig3",
         "Likelihood-ratio sets cover at the last round, at every alpha.",
@@ -260,6 +239,7 @@ CLAIMS: tuple[Claim, ...] = (
         paper_beats(paper_rivals),
     ),
     Claim("fig4", "likeset's default has the least regret of all provable sets here.", _DEFAULT_IS_BEST, OURS),
+    *_certificates("fig4"),
     Claim(
         "weights",
         "Without weights R_t blows up as the noise falls (more than tenfold from sigma 0.3 to 0.015).",
@@ -320,3 +300,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("power", "likeset's default throws out more wrong parameters than w = 1.", more_powerful, OURS),
 )
 """A new claim is one more entry."""
+
+
+def judge(tables: Mapping[str, Table], scale: Scale) -> list[Finding]:
+    """All claims about the figures that were run."""
+    return judged(CLAIMS, tables, scale)

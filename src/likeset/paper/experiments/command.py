@@ -21,6 +21,7 @@ from likeset.paper.experiments import claims, report
 from likeset.paper.experiments.cells import Cell
 from likeset.paper.experiments.figures import Figure, Scale, chosen
 from likeset.paper.experiments.interrupts import Interrupts
+from likeset.paper.experiments.judging import Finding
 from likeset.paper.experiments.processes import on_processes
 from likeset.paper.experiments.running import Executor, Outcome, on_dask, run
 from likeset.paper.experiments.store import OutputError, Store, writable_folder, write_atomically
@@ -161,7 +162,7 @@ def _draw(figure: Figure, table: Table, folder: Path) -> list[Path]:
         raise OutputError(folder / figure.name, error.strerror or str(error)) from error
 
 
-def _tell(findings: list[claims.Finding], folder: Path) -> None:
+def _tell(findings: list[Finding], folder: Path) -> None:
     listing = Listing(title="Claims, measured", show_lines=True)
     for heading in ("figure", "whose", "claim", "verdict"):
         listing.add_column(heading)

@@ -108,6 +108,31 @@ def draw_regret(axes: Axes, table: Table, methods: Mapping[str, Method], title: 
     axes.set_title(title, fontsize=10.5)
 
 
+def draw_certificates(
+    stem: Path, table: Table, titles: Mapping[str, str], methods_of: Callable[[str], dict[str, Method]], shape: Shape
+) -> list[Path]:
+    """Arms that may still be best against rounds: medians and, as bands, quartiles. One is a certificate."""
+    if "left" not in table.columns:
+        return []
+    figure, axes = canvas(*shape)
+    for axis, (problem, title) in zip(axes.flat, titles.items(), strict=True):
+        methods, part = methods_of(problem), table.where(problem=problem)
+        for number, name in enumerate(sorted_methods(set(part.distinct("method")) & set(methods))):
+            t, middle, low, high = quantiles(part.where(method=name), "left")
+            method = methods[name]
+            axis.plot(t, middle, **line_style(method), markevery=(0.02 + 0.015 * number, 0.12))
+            axis.fill_between(t, low, high, color=method.colour, alpha=0.12, linewidth=0)
+        axis.set_xlim(0, None)
+        axis.set_yscale("log", base=2)
+        axis.set_ylim(0.9, 1.25 * float(np.nanmax(table["left"])))
+        axis.yaxis.set_major_formatter("{x:.0f}")
+        axis.set_xlabel("round")
+        axis.set_ylabel("arms that may be best, median")
+        axis.set_title(title, fontsize=10.5)
+    shared_legend(figure, axes, 2)
+    return [save(figure, stem)]
+
+
 def quantiles(table: Table, column: str) -> tuple[Any, Any, Any, Any]:
     """(t, median, lower quartile, upper quartile) of a column over the repeats."""
     order = np.lexsort((table["repeat"], table["t"]))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from likeset.bandits.environments import paper_1d
 from likeset.paper.experiments.cells import Cell, Rows
-from likeset.paper.experiments.drawing import draw_regret_figures
+from likeset.paper.experiments.drawing import draw_certificates, draw_regret_figures
 from likeset.paper.experiments.figures import Figure, Scale
-from likeset.paper.experiments.methods import Method, played_for
+from likeset.paper.experiments.methods import Method, certifying_for, played_for
 from likeset.paper.experiments.play import bandit_rows
 from likeset.paper.experiments.tables import Table
 
@@ -18,6 +18,10 @@ BOUND = 4.2
 
 ROUNDS = (200, 50)
 REPEATS = (10, 4)
+CERTIFICATE_ROUNDS = (300, 50)
+CERTIFICATE_REPEATS = (5, 2)
+"""The games for a certificate: bounds of all arms that are left in every round cost more than an optimist's."""
+
 PANELS = {
     "gaussian": "a) Gaussian noise",
     "laplace": "b) Laplace noise",
@@ -28,14 +32,17 @@ _SECONDS_PER_ROUND = {"gaussian": 0.003, "laplace": 0.010, "survival": 0.008, "p
 
 
 def plan(scale: Scale) -> list[Cell]:
-    """Every problem, method and repeat."""
-    rounds = scale.choose(*ROUNDS)
-    settings = {"rounds": rounds, "bound": BOUND, "alpha": ALPHA, "seed": scale.seed}
+    """Every problem, method and repeat; and the same games played for a certificate."""
     return [
         Cell("fig2", problem, method, repeat, settings, cost=rounds * _SECONDS_PER_ROUND[problem])
+        for names, rounds, repeats in (
+            (_methods, scale.choose(*ROUNDS), scale.repeated(*REPEATS)),
+            (_certifying, scale.choose(*CERTIFICATE_ROUNDS), scale.at_most(*CERTIFICATE_REPEATS)),
+        )
+        for settings in [{"rounds": rounds, "bound": BOUND, "alpha": ALPHA, "seed": scale.seed}]
         for problem in PANELS
-        for method in _methods(problem)
-        for repeat in range(scale.repeated(*REPEATS))
+        for method in names(problem)
+        for repeat in range(repeats)
     ]
 
 
@@ -49,9 +56,18 @@ def _methods(problem: str) -> dict[str, Method]:
     return played_for(environment.family, environment.space)
 
 
+def _certifying(problem: str) -> dict[str, Method]:
+    environment = paper_1d(problem, BOUND)
+    return certifying_for(environment.family, environment.space)
+
+
 def draw(table: Table, folder: Path) -> list[Path]:
-    """Four panels; and the same for newer sets."""
-    return draw_regret_figures(folder / "fig2", table, PANELS, _methods, (2, 2, 10.5, 8.0))
+    """Four panels; the same for newer sets; and certificates over time."""
+    shape = (2, 2, 10.5, 8.0)
+    return [
+        *draw_regret_figures(folder / "fig2", table, PANELS, _methods, shape),
+        *draw_certificates(folder / "fig2-certificates", table, PANELS, _certifying, shape),
+    ]
 
 
 FIGURE = Figure(
@@ -64,7 +80,10 @@ FIGURE = Figure(
         "table): whichever of the two serves each best. Survival: z = -r(x), so that the best arm lives longest, "
         "regret in r = 2 E[log T] + 0.5772...; Poisson: z = r(x), regret in the mean exp(r). Every method meets "
         "the same random numbers in the same repeat; ties are broken at random. Bold lines have their quartiles "
-        "shaded. Choice by belief: the default's certified sets, arms by ls.Guarded."
+        "shaded. Choice by belief: the default's certified sets, arms by ls.Guarded. The last picture is the same game "
+        "played for a certificate instead of for what arms pay (ls.Elimination): how many arms may still be best. At "
+        "one, the best arm is certified. Observed is the arm with the widest interval of those that are left; by the "
+        "rule soonest, which needs beliefs, the one that tells most about the leader and its strongest rival."
     ),
     plan=plan,
     run=run,

@@ -167,7 +167,7 @@ def _draw(table: Table, column: str, label: str, stem: Path) -> Path:
         axis.set_ylim(-0.02, 1.02)
         axis.set_xlabel("nominal coverage 1 - alpha")
         axis.set_ylabel(label)
-    shared_legend(figure, axes, 4)
+    shared_legend(figure, axes, 3)
     return save(figure, stem)
 
 

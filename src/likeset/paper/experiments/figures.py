@@ -28,6 +28,10 @@ class Scale:
         """Number of repeats."""
         return self.repeats if self.repeats is not None else self.choose(full, quick)
 
+    def at_most(self, full: int, quick: int) -> int:
+        """Number of repeats of something slow, which no wish for more exceeds."""
+        return min(self.choose(full, quick), self.repeated(full, quick))
+
 
 @dataclass(frozen=True)
 class Figure:

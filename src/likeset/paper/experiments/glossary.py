@@ -30,6 +30,10 @@ GLOSSARY = {
     "unified GLM, regret GLM, Bregman": "Newer sets for generalised linear models (Lee, Yun, Jun 2024; Clerico et al. "
     "2025; Chowdhury et al. 2022).",
     "coverage; anytime": "The truth is in the set with probability 1 - alpha; at all rounds at once.",
+    "Elimination; certificate": "A policy that plays for proof: arms that every plausible parameter calls worse than "
+    "another are ruled out, and the last one left is best with probability 1 - alpha.",
+    "choice by belief": "A policy that plays what the predictor believes best, never what the certified set has ruled "
+    "out (ls.Guarded).",
     "not refuted": "No more misses than allowed, in runs too few to notice a bad set.",
     "undecided": "The interval of the ratio contains the limit, or there are too few repeats.",
 }

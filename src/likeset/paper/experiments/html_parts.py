@@ -70,7 +70,9 @@ dd{margin:0 0 .5rem 1rem;max-width:46rem}
 .claim.yes{border-color:#1a7f37}.claim.no{border-color:#b3261e}.small{font-size:.85rem;color:#333}
 .claim ul{font-size:.85rem;margin:.2rem 0;padding-left:1.2rem}
 @media(max-width:40rem){body{font-size:15px;margin:.75rem auto}h1{font-size:1.3rem}}
-@media print{body{max-width:none;font-size:10pt}.wide{overflow:visible}img{min-width:0}
+@media print{body{max-width:none;font-size:10pt}.wide{overflow:visible}
+img{min-width:0;width:auto;max-width:100%;max-height:22cm}
 details::details-content{content-visibility:visible;display:block;height:auto}
-table{font-size:7pt}tr,.claim,figure{break-inside:avoid}h2,h3,summary{break-after:avoid}thead{display:table-header-group}}
+table{font-size:7pt}tr,li,p,figure{break-inside:avoid}h2,h3,summary{break-after:avoid}thead{display:table-header-group}
+.claim p,.claim summary{break-after:avoid}.claim ul,.claim .small{break-before:avoid}}
 """

@@ -7,7 +7,7 @@ knows where each applies. Dashed = heuristic, solid = provable, as in the paper;
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,9 @@ from likeset.weights import BiasWeighting
 
 Builder = Callable[[Family, Space, float], Any]
 
+OPTIMISM, BELIEF, WIDEST, SOONEST = "optimism", "belief", "widest", "soonest"
+"""Choice of arms: the highest bound; what the predictor believes best; and two rules of ``Elimination``."""
+
 
 @dataclass(frozen=True)
 class Method:
@@ -44,8 +47,8 @@ class Method:
     build: Builder
     provable: bool = True
     heavy: bool = False
-    by_belief: bool = False
-    """Whether arms are chosen by the predictor's beliefs (``Guarded``) instead of by optimism."""
+    policy: str = OPTIMISM
+    """How arms are chosen with it."""
 
 
 RIVAL_PENALTY = 1.0
@@ -72,16 +75,21 @@ def _weighted(estimate: str) -> Builder:
 
 
 def _mixture(family: Family, space: Space, alpha: float) -> ConfidenceSequence:
-    return ConfidenceSequence(family, space, alpha, predictor=Mixture(), windows=None)
+    return ConfidenceSequence(family, space, alpha, predictor=Mixture(), windows=None, alarm=False)
+
+
+def _default(family: Family, space: Space, alpha: float) -> ConfidenceSequence:
+    """Without the alarm: the paper's sets have none, and its models are right by construction."""
+    return ConfidenceSequence(family, space, alpha, alarm=False)
 
 
 # As in the paper's figures: its method is black, the same with w = 1 grey.
 LIKELIHOOD_RATIO: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("default", "likeset default", "#d55e00", "", ConfidenceSequence, heavy=True),
+        Method("default", "likeset default", "#d55e00", "", _default, heavy=True),
         Method("lr-mixture", "LR hyper-mixture", "#56777f", "D", _mixture),
-        Method("lr-plug-in", "LR (FTRL), w = 1", "#999999", "", _plug_in, heavy=True),
+        Method("lr-plug-in", "LR (FTRL), w = 1", "#999999", "p", _plug_in, heavy=True),
         Method("lr-bound", "LR weighted: bound (paper)", "#000000", "o", _weighted("bound"), heavy=True),
         Method("lr-exact", "LR weighted: exact (paper)", "#e69f00", "s", _weighted("exact")),
         Method("lr-projection", "LR weighted: projection (paper)", "#b07aa1", "^", _weighted("projection")),
@@ -92,7 +100,7 @@ ONE_SIDED = Method(
     "lr-one-sided",
     "LR, weights on one side (invalid)",
     "#a50026",
-    "s",
+    "x",
     lambda family, space, alpha: OneSidedWeights(family, space, alpha, penalty(space)),  # type: ignore[arg-type]
     provable=False,
 )
@@ -112,7 +120,7 @@ CUT = Method(
     "AY 2011, cut",
     "AY 2011, cut with Theta",
     "#003c66",
-    "^",
+    "2",
     lambda family, space, alpha: AbbasiYadkori(space, alpha, family.sigma, RIVAL_PENALTY, within_theta=True),  # type: ignore[attr-defined]
 )
 """The paper's first rival without the parameters that the bound rules out: as valid, and never larger."""
@@ -124,7 +132,7 @@ GUARDED = Method(
     "*",
     ConfidenceSequence,
     heavy=True,
-    by_belief=True,
+    policy=BELIEF,
 )
 """The certified set of the default; what is played is what the predictor believes best (``likeset.Guarded``)."""
 
@@ -136,6 +144,17 @@ PAPER = ("lr-bound", "lr-exact", "lr-projection")
 RIVALS = ("AY 2011", "AY 2011, cut", "NR 2021", "sub-exponential")
 """Provable sets that the paper compares with."""
 
+CERTIFIED = ("default", "lr-mixture", "lr-plug-in", "lr-bound", "AY 2011, cut", "NR 2021", "sub-exponential")
+"""Sets that ``Elimination`` is run with."""
+
+_CERTIFYING = "elimination: "
+
+SOONEST_RULE = Method(
+    f"{_CERTIFYING}soonest", "Elimination, likeset default, rule soonest", "#a6761d", "*", ConfidenceSequence,
+    policy=SOONEST,
+)  # fmt: skip
+"""The default rule of ``Elimination``, which asks the predictor's beliefs what to observe; other sets have none."""
+
 HEURISTICS = ("heuristic", "Laplace approx.", "MK 2021")
 """Sets without coverage that the paper compares with."""
 
@@ -144,12 +163,12 @@ _STYLES = {
     "AY 2011": ("#0072b2", "v"),
     "NR 2021": ("#009e73", "P"),
     "sub-exponential": ("#6a3d9a", "X"),
-    "heuristic": ("#56b4e9", "*"),
+    "heuristic": ("#56b4e9", "h"),
     "Laplace approx.": ("#00441b", "<"),
     "MK 2021": ("#cc79a7", ">"),
     "AMM": ("#8c564b", "h"),
     "CMM": ("#4b0082", "d"),
-    "DMM": ("#b8860b", "p"),
+    "DMM": ("#b8860b", "*"),
     "SLM 2025": ("#e7298a", ">"),
     "WWR 2023": ("#008b8b", "v"),
     "self-normalised": ("#1f3b73", "8"),
@@ -190,6 +209,24 @@ def played_for(family: Family, space: Space) -> dict[str, Method]:
     return methods_for(family, space) | {GUARDED.name: GUARDED}
 
 
+def certifying_for(family: Family, space: Space) -> dict[str, Method]:
+    """``Elimination`` with the sets of the paper's figures that have a proof and with ours, all by one rule; and with
+    ours by the rule that needs beliefs, too."""
+    known = methods_for(family, space)
+    widest = [replace(known[name], name=certifying(name), policy=WIDEST) for name in CERTIFIED if name in known]
+    return {method.name: replace(method, label=label_of(method.name)) for method in [*widest, SOONEST_RULE]}
+
+
+def certifying(name: str) -> str:
+    """The name of Elimination with the sets of a method."""
+    return f"{_CERTIFYING}{name}"
+
+
+def is_certifying(name: str) -> bool:
+    """Whether arms are chosen for the certificate, not for what they pay."""
+    return name.startswith(_CERTIFYING)
+
+
 def of_the_paper(name: str) -> bool:
     """Whether a method is in the paper's figures, or is one of ours; the others have a picture of their own."""
     return name in LIKELIHOOD_RATIO or name in RIVALS or name in HEURISTICS or name in _CONTROLS or name == GUARDED.name
@@ -202,6 +239,10 @@ def newer(name: str) -> bool:
 
 def label_of(name: str) -> str:
     """The name for people."""
+    if name == SOONEST_RULE.name:
+        return SOONEST_RULE.label
+    if is_certifying(name):
+        return f"Elimination, {label_of(name.removeprefix(_CERTIFYING))}"
     return (
         (LIKELIHOOD_RATIO | _CONTROLS | {CUT.name: CUT, GUARDED.name: GUARDED})
         .get(name, Method(name, name, "", "", _mixture))
@@ -211,8 +252,9 @@ def label_of(name: str) -> str:
 
 def sorted_methods(names: Iterable[str]) -> list[str]:
     """Likelihood-ratio sets first, in the order above."""
-    order = list(LIKELIHOOD_RATIO)
-    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
+    order = [*LIKELIHOOD_RATIO, *map(certifying, CERTIFIED), SOONEST_RULE.name]
+    last = len(LIKELIHOOD_RATIO)  # before Elimination
+    return sorted(names, key=lambda name: (order.index(name) if name in order else last - 0.5, name))
 
 
 _AT_PAPER_PENALTY: dict[str, Callable[[Any, Space, float], Any]] = {

@@ -8,7 +8,7 @@ import numpy as np
 
 from likeset.paper.experiments import html_parts as parts
 from likeset.paper.experiments.bounds import looseness
-from likeset.paper.experiments.methods import label_of, sorted_methods
+from likeset.paper.experiments.methods import is_certifying, label_of, sorted_methods
 from likeset.paper.experiments.names import panel
 from likeset.paper.experiments.power import DISTANCES
 from likeset.paper.experiments.power_answers import rows_of
@@ -24,8 +24,13 @@ def numbers(table: Table) -> str:
 
 
 def _regret(table: Table) -> str:
-    last = int(table["t"].max())
-    times = sorted({max(1, last // 4), max(1, last // 2), last})
+    for_certificates = np.array([is_certifying(method) for method in table["method"]])
+    return _regrets(table.at(~for_certificates)) + _certificates(table.at(for_certificates))
+
+
+def _regrets(table: Table) -> str:
+    times = _looks(table)
+    last = times[-1]
     rows = []
     for (problem,), part in table.groups("problem"):
         for method in sorted_methods(part.distinct("method")):
@@ -40,6 +45,32 @@ def _regret(table: Table) -> str:
     headings = ("problem", "method", "proof", *(f"regret at {t}" for t in times), f"quartiles at {last}",
                 "runs in which the truth ever left the set", "runs with an empty set")  # fmt: skip
     return parts.folded("Median cumulative regret, every method", parts.table(headings, rows))
+
+
+def _certificates(table: Table) -> str:
+    """How many arms Elimination left, and in how many runs it certified one; nothing where it was not run."""
+    if not len(table):
+        return ""
+    times = _looks(table)
+    rows = []
+    for (problem,), part in table.groups("problem"):
+        for method in sorted_methods(part.distinct("method")):
+            own = part.where(method=method)
+            runs = [run for _, run in own.groups("repeat")]
+            stops = [int(run["t"][run["left"] == 1][0]) for run in runs if (run["left"] == 1).any()]
+            lost = sum(not run["best_left"].all() for run in runs)
+            medians = [f"{np.median(own.where(t=t)['left']):g}" for t in times]
+            found = f"{len(stops)} of {len(runs)}", f"{np.median(stops):g}" if stops else "none"
+            rows.append((panel(problem), label_of(method), *medians, *found, f"{lost} of {len(runs)}"))
+    headings = ("problem", "method", *(f"arms left at {t}" for t in times), "runs with a certificate",
+                "their median round", "runs in which the best arm was ruled out")  # fmt: skip
+    return parts.folded("Arms that may be best, played for a certificate", parts.table(headings, rows))
+
+
+def _looks(table: Table) -> list[int]:
+    """A quarter, half and all of the rounds."""
+    last = int(table["t"].max())
+    return sorted({max(1, last // 4), max(1, last // 2), last})
 
 
 def _coverage(table: Table) -> str:
@@ -89,7 +120,7 @@ def _theory(table: Table) -> str:
             row.status,
             f"{row.realised:.3g}",
             f"{row.bound:.3g}",
-            f"{row.ratio:.3g}" if np.isfinite(row.ratio) else "",
+            f"{row.ratio:.3g}" if np.isfinite(row.ratio) else "none",
             f"{row.promise:.0%}" if row.promise > 0 else "none",
             f"{row.held} of {row.runs}",
         )

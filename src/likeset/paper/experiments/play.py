@@ -1,4 +1,4 @@
-"""One bandit run: optimism with one confidence sequence, as in the paper."""
+"""One bandit run with one confidence sequence: for what arms pay, as in the paper, or for a certificate."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from likeset.bandits import UCB, Guarded, Trace, simulate
+from likeset.bandits import UCB, Elimination, Guarded, Trace, simulate
 from likeset.bandits.environments import Environment
 from likeset.paper.experiments.cells import Cell, Rows
-from likeset.paper.experiments.methods import played_for
+from likeset.paper.experiments.methods import BELIEF, certifying_for, is_certifying, played_for
 
 
 def play(
@@ -34,12 +34,52 @@ def play_by_belief(
 
 def bandit_rows(cell: Cell, environment: Environment) -> Rows:
     """The rows of a cell that is one bandit run: regret so far, truth in the set, set empty, for every round."""
+    if is_certifying(cell.method):
+        return certificate_rows(cell, environment)
     method = played_for(environment.family, environment.space)[cell.method]
     sequence = method.build(environment.family, environment.space, cell.number("alpha"))
-    run = play_by_belief if method.by_belief else play
+    run = play_by_belief if method.policy == BELIEF else play
     trace = run(environment, sequence, cell.count("rounds"), cell.rng(), cell.rng("ties"))
+    return _rows_of(trace, method.provable)
+
+
+def certificate_rows(cell: Cell, environment: Environment) -> Rows:
+    """The same for a run of ``Elimination``, and how many arms may still be best, and whether the best one may.
+
+    One arm left is the certificate; it is played from then on.
+    """
+    method = certifying_for(environment.family, environment.space)[cell.method]
+    sequence = method.build(environment.family, environment.space, cell.number("alpha"))
+    policy = _Watched(sequence, environment.arms, reward=environment.reward, rule=method.policy)
+    rounds, best = cell.count("rounds"), environment.rewards.max()
+    trace = simulate(policy, environment, rounds, cell.rng(), on_empty="explore")
+    rows = _rows_of(trace, method.provable)
+    rows["left"] = [len(arms) for arms in policy.left]
+    rows["best_left"] = [bool(best in environment.rewards[arms]) for arms in policy.left]
+    arm, so_far = policy.best, float(trace.cumulative_regret[-1])
+    for after in range(1, rounds - len(trace) + 1) if arm is not None else ():
+        lost = float(best - environment.rewards[arm])
+        changed = {"t": len(trace) + after, "arm": arm, "regret": so_far + after * lost}
+        for name, values in rows.items():
+            values.append(changed.get(name, values[-1]))
+    return rows
+
+
+class _Watched(Elimination):
+    """Elimination that keeps which arms were left after every round."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.left: list[Any] = []
+
+    def tell(self, arm: Any, y: Any) -> None:
+        super().tell(arm, y)
+        self.left.append(self.active)
+
+
+def _rows_of(trace: Trace, provable: bool) -> Rows:
     return {
-        "provable": [method.provable] * len(trace),
+        "provable": [provable] * len(trace),
         "t": list(range(1, len(trace) + 1)),
         "arm": trace.arm.tolist(),
         "regret": trace.cumulative_regret.tolist(),

@@ -16,7 +16,7 @@ from likeset.paper.experiments.evidence import (
     misses_fit,
     power_in_words,
 )
-from likeset.paper.experiments.methods import PAPER, RIVALS, label_of
+from likeset.paper.experiments.methods import PAPER, RIVALS, is_certifying, label_of
 from likeset.paper.experiments.names import panel
 from likeset.paper.experiments.tables import Table
 
@@ -24,9 +24,15 @@ Rivals = Callable[[Table, str], list[str]]
 
 
 def provable(table: Table, problem: str) -> list[str]:
-    """The methods with a proof in a problem."""
+    """The methods with a proof in a problem, played for what arms pay."""
     part = table.where(problem=problem)
-    return [m for m in part.distinct("method") if bool(part.where(method=m)["provable"][0])]
+    names = [m for m in part.distinct("method") if not is_certifying(m)]
+    return [m for m in names if bool(part.where(method=m)["provable"][0])]
+
+
+def certifiers(table: Table, problem: str) -> list[str]:
+    """Elimination with each of its sets."""
+    return [m for m in table.where(problem=problem).distinct("method") if is_certifying(m)]
 
 
 def paper_rivals(table: Table, problem: str) -> list[str]:
@@ -93,13 +99,21 @@ def on_par(problem: str, rival: str, factor: float) -> Callable[[Table], Iterabl
 
 def truth_stays(alpha: float, *methods: str) -> Callable[[Table], Iterable[Answer]]:
     """Whether the truth ever left a set in more runs than alpha allows: the methods named, or all provable ones."""
+    return _stays(alpha, among(*methods) if methods else provable, "covered")
 
+
+def best_arm_stays(alpha: float) -> Callable[[Table], Iterable[Answer]]:
+    """Whether Elimination ever ruled out the best arm in more runs than alpha allows."""
+    return _stays(alpha, certifiers, "best_left")
+
+
+def _stays(alpha: float, methods: Rivals, column: str) -> Callable[[Table], Iterable[Answer]]:
     def answer(table: Table) -> Iterable[Answer]:
         for problem in table.distinct("problem"):
             misses = {}
-            for method in among(*methods)(table, problem) if methods else provable(table, problem):
+            for method in methods(table, problem):
                 own = table.where(problem=problem, method=method)
-                kept = [bool(run["covered"].all()) for _, run in own.groups("repeat")]
+                kept = [bool(run[column].all()) for _, run in own.groups("repeat")]
                 misses[method] = (len(kept) - sum(kept), len(kept))
             if misses:
                 worst = max(misses, key=lambda m: misses[m][0])

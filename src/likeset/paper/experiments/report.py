@@ -15,10 +15,11 @@ from pathlib import Path
 
 from likeset import __version__
 from likeset.paper.experiments import html_parts as parts
-from likeset.paper.experiments.claims import GROUPS, HEADLINES, Finding
+from likeset.paper.experiments.claims import HEADLINES
 from likeset.paper.experiments.figures import Figure, Scale
 from likeset.paper.experiments.glossary import GLOSSARY
 from likeset.paper.experiments.html_parts import Section
+from likeset.paper.experiments.judging import GROUPS, Finding
 from likeset.paper.experiments.numbers import numbers
 from likeset.paper.experiments.store import write_atomically
 from likeset.paper.experiments.tables import Table

@@ -53,9 +53,9 @@ _GAP = 0.052  # between labels, in heights of the axes
 def draw(found: Looseness, path: Path) -> Path:
     """Write ``path`` with the endings .png and .svg; returns the PNG's path."""
     with matplotlib.rc_context(_RC):
-        figure = Figure(figsize=(11.5, 9.2))
+        figure = Figure(figsize=(12.5, 9.2))
         axes = figure.subplots(len(_PANELS), len(MODELS), sharex=True)
-        figure.subplots_adjust(left=0.055, right=0.83, top=0.925, bottom=0.05, wspace=0.64, hspace=0.12)
+        figure.subplots_adjust(left=0.05, right=0.83, top=0.925, bottom=0.05, wspace=0.72, hspace=0.12)
         for column, model in enumerate(MODELS):
             for row, (panel, label) in enumerate(_PANELS.items()):
                 lines = [x for x in found.lines if x.row.model == model.name and x.row.panel == panel]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,8 +15,13 @@ from likeset.errors import InvalidArgumentError
 from likeset.messages import say
 from likeset.study import wording
 from likeset.study.frames import Columns
+from likeset.study.store import DEFAULT, Store
 from likeset.study.study import Study
 
+Name = Annotated[str, typer.Argument(help="Name of the study.")]
+Place = Annotated[Path, typer.Option("--store", help="File that holds the studies.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+STORE = Path(DEFAULT)
 ALARM = 3
 """Exit code where the data refute the model; 0 is success, 2 an error."""
 
@@ -22,8 +29,13 @@ console = Console()
 errors = Console(stderr=True)
 
 
-def factors_from(by: Iterable[str], numbers: Iterable[str], frame: Columns | None) -> dict[str, Any]:
-    """Factors from ``variant=A,B`` or, where a frame is at hand, ``variant``; and from ``dose=0:10`` or ``age``."""
+def factors_from(
+    by: Iterable[str], numbers: Iterable[str], frame: Columns | None, whole: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Factors from ``variant=A,B`` or, where a frame is at hand, ``variant``; from ``dose=0:10`` or ``age``.
+
+    ``whole`` are numbers without decimals, ``hours=1:8``.
+    """
     factors: dict[str, Any] = {}
     for text in by:
         name, given, levels = text.partition("=")
@@ -42,7 +54,24 @@ def factors_from(by: Iterable[str], numbers: Iterable[str], frame: Columns | Non
             raise InvalidArgumentError("number", text, "is no interval", f"write --number {name}=0:10") from None
         if given and not colon:
             raise InvalidArgumentError("number", text, "is no interval", f"write --number {name}=0:10")
+    for text in whole:
+        name, _, ends = text.partition("=")
+        low, _, high = ends.partition(":")
+        try:
+            factors[name] = {"whole": [int(low), int(high)]}
+        except ValueError:
+            raise InvalidArgumentError("whole", text, "has no ends", f"write --whole {name}=1:8") from None
     return factors
+
+
+def reader(name: str, store: Path) -> Study:
+    """A study to look at."""
+    return Store(store, read_only=True).study(name) if store.exists() else Study.open(name, store)
+
+
+def quoted(text: str) -> str:
+    """As a shell would have to read it."""
+    return shlex.quote(text)
 
 
 def show(study: Study, as_json: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -12,9 +12,21 @@ from rich.text import Text
 from likeset.arguments import writing
 from likeset.extras import require
 from likeset.messages import say
-from likeset.study.commands.options import console, factors_from, print_json, show
+from likeset.study.commands.choosing import ask, cancel, choosing_options, pending, recommend
+from likeset.study.commands.options import (
+    STORE,
+    Json,
+    Name,
+    Place,
+    console,
+    factors_from,
+    print_json,
+    quoted,
+    reader,
+    show,
+)
 from likeset.study.commands.watch import read_rows, tell_with_progress
-from likeset.study.store import DEFAULT, Store
+from likeset.study.store import Store
 from likeset.study.study import Study
 
 app = typer.Typer(
@@ -22,11 +34,6 @@ app = typer.Typer(
     "Exit code 0: done; 2: an error, nothing was recorded; 3: the data refute the model.",
     no_args_is_help=True,
 )
-
-Name = Annotated[str, typer.Argument(help="Name of the study.")]
-Place = Annotated[Path, typer.Option("--store", help="File that holds the studies.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-STORE = Path(DEFAULT)
 
 
 @app.command()
@@ -48,35 +55,46 @@ def new(
     entry: Annotated[str | None, typer.Option(help="For lifetimes: column of the time of entry.")] = None,
     bound: Annotated[float | None, typer.Option(help="On the length of the parameter, if one is known.")] = None,
     units: Annotated[str | None, typer.Option(help="Units of the outcome, for labels.")] = None,
+    whole: Annotated[list[str], typer.Option(help="Column of whole numbers: hours=1:8.")] = [],  # noqa: B006
+    model: Annotated[str, typer.Option(help="linear, or smooth: a function of all factors, for ask.")] = "linear",
+    range: Annotated[str | None, typer.Option(help="With smooth: what the mean can be at all, 0:100.")] = None,
+    until: Annotated[str | None, typer.Option(help="When to stop asking: gain=1, best, best=1, above=50.")] = None,
+    safe: Annotated[list[str], typer.Option(help="What must hold: impurity<0.05:bernoulli.")] = [],  # noqa: B006
+    known_safe: Annotated[list[str], typer.Option(help="A safe setting: temperature=40,hours=2.")] = [],  # noqa: B006
+    failed: Annotated[str | None, typer.Option(help="Column that is 1 where a run gave no outcome.")] = None,
+    seed: Annotated[int, typer.Option(help="Of choices that are drawn at random.")] = 0,
     store: Place = STORE,
     json: Json = False,
 ) -> None:
     """Begin a study. The same name with the same definition continues it."""
     study = Study(
-        name, factors=factors_from(by, number, None) or None, formula=formula, outcome={outcome: family},
+        name, factors=factors_from(by, number, None, whole) or None, formula=formula, outcome={outcome: family},
         control=control, goal=goal, alpha=alpha, margin=margin, key=key, event=event, trials=trials, exposure=exposure,
-        entry=entry, bound=bound, units=units, store=store,
+        entry=entry, bound=bound, units=units, failed=failed, store=store,
+        **choosing_options(model, range, until, safe, known_safe, seed),
     )  # fmt: skip
     if json:
         print_json({"name": study.name, "store": str(study.store.path), "definition": study.definition.to_json()})
         return
     columns = [f.name for f in study.definition.factors] + [study.definition.outcome, *study.definition.roles.values()]
-    columns += [] if key is None else [key]
+    columns += [*study.definition.campaign.safe, *([] if key is None else [key])]
     at = "" if store == STORE else f" --store {store}"
     say(console, f"The study {name!r} is in {study.store.path}. It needs the columns {', '.join(columns)}.")
-    say(console, f"Next: likeset study tell {_quoted(name)} rows.csv{at}")
+    following = f"ask {quoted(name)}" if study.definition.smooth else f"tell {quoted(name)} rows.csv"
+    say(console, f"Next: likeset study {following}{at}")
 
 
 @app.command()
 def tell(
     name: Name,
     file: Annotated[str, typer.Argument(help="CSV or Parquet file with a header, rows in order; - is standard input.")],
+    failed: Annotated[bool, typer.Option("--failed", help="All of these runs gave no outcome.")] = False,
     store: Place = STORE,
     json: Json = False,
 ) -> None:
     """Record the rows of a file; when this returns they are on disk. All of them count, or none."""
     study = Study.open(name, store)
-    told = tell_with_progress(study, read_rows(file))
+    told = tell_with_progress(study, read_rows(file), failed)
     rings = study.alarm()["rings"]
     if json:
         counts = {"recorded": told.recorded, "repeated": told.repeated, "total": told.total}
@@ -85,7 +103,7 @@ def tell(
         again = f", {told.repeated:,} were known already" if told.repeated else ""
         say(console, f"{told.recorded:,} rows recorded{again}; {told.total:,} in all, in {study.store.path}.")
         at = "" if store == STORE else f" --store {store}"
-        say(console, f"Next: likeset study show {_quoted(name)}{at}")
+        say(console, f"Next: likeset study show {quoted(name)}{at}")
     if rings:
         show(study, json)
 
@@ -93,7 +111,7 @@ def tell(
 @app.command(name="show")
 def show_command(name: Name, store: Place = STORE, json: Json = False) -> None:
     """The table: intervals, contrasts with the control, evidence, verdicts."""
-    show(_reader(name, store), json)
+    show(reader(name, store), json)
 
 
 @app.command(name="list")
@@ -131,7 +149,7 @@ def plot(
     from likeset.persistence.atomic_file import write_picture
 
     figure = Figure(figsize=(8.0, 4.5), layout="constrained")
-    _reader(name, store).plot(over_time=not now, axes=figure.add_subplot())
+    reader(name, store).plot(over_time=not now, axes=figure.add_subplot())
     with writing(picture):
         write_picture(picture, figure, dpi=150)
     say(console, f"Picture: {picture}")
@@ -145,7 +163,7 @@ def report(
 ) -> None:
     """Write one HTML file with answers, pictures and the definition."""
     require("matplotlib")
-    _reader(name, store).report(page)
+    reader(name, store).report(page)
     say(console, f"Report: {page}")
 
 
@@ -156,8 +174,8 @@ def export(
     store: Place = STORE,
 ) -> None:
     """Write a study to plain files, without loss."""
-    _reader(name, store).export(folder)
-    say(console, f"The study {name!r} is in {folder}; read it with: likeset study import {_quoted(str(folder))}")
+    reader(name, store).export(folder)
+    say(console, f"The study {name!r} is in {folder}; read it with: likeset study import {quoted(str(folder))}")
 
 
 @app.command(name="import")
@@ -172,11 +190,5 @@ def import_command(
         say(console, f"The study {study.name!r} with {study.n:,} rows is in {study.store.path}.")
 
 
-def _reader(name: str, store: Path) -> Study:
-    return Store(store, read_only=True).study(name) if store.exists() else Study.open(name, store)
-
-
-def _quoted(text: str) -> Any:
-    import shlex
-
-    return shlex.quote(text)
+for command in (ask, recommend, pending, cancel):
+    app.command()(command)

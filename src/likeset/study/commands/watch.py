@@ -15,6 +15,7 @@ from rich.progress import Progress
 
 from likeset.errors import InvalidArgumentError, OrderWarning
 from likeset.messages import say
+from likeset.progress import shown_elsewhere
 from likeset.study.commands.options import console, errors, factors_from, print_answers, print_json, show
 from likeset.study.csv_files import LONGEST_LINE, CsvReader, joined, lines_of, opened
 from likeset.study.frames import Columns, read_file
@@ -66,13 +67,14 @@ def watch(
     show(study, json)
 
 
-def tell_with_progress(study: Study, frame: Columns) -> Any:
+def tell_with_progress(study: Study, frame: Columns, failed: bool = False) -> Any:
     """Tell rows, with a bar on standard error where that is a terminal; warnings are lines there."""
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
         task = progress.add_task("Scoring rows", total=len(frame))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            told = study._tell(frame, lambda done: progress.update(task, completed=done))
+            with shown_elsewhere():
+                told = study._tell(frame, lambda done: progress.update(task, completed=done), failed)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             say(errors, f"Warning: {warning.message}", style="bold")

@@ -22,7 +22,7 @@
 
   async function reload() {
     if (typing()) return false;
-    const answer = await fetch(location.pathname + location.search.replace(/&told=\d+/, ""), { headers: { Accept: "text/html" } });
+    const answer = await fetch(location.pathname + location.search.replace(/&(told|asked)=\d+/g, ""), { headers: { Accept: "text/html" } });
     if (!answer.ok) return false;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     if (typing()) return false; // meanwhile

@@ -13,12 +13,14 @@ import numpy as np
 from likeset._solver.pairs import PairSet
 from likeset._solver.problem import VoiceTable
 from likeset._typing import Array, IntArray
+from likeset.answers.duels import quieter
 from likeset.evidence.directional import with_directions
 from likeset.evidence.evidence import Evidence
 from likeset.evidence.pairs import pair_set
 from likeset.evidence.scale_voices import ScaleVoices
 from likeset.evidence.unknown_scale import AnyEvidence, ScaleEvidence
 from likeset.evidence.unknown_shape import ShapeEvidence
+from likeset.families.canonical import Canonical
 from likeset.spaces.base import Space
 from likeset.spaces.linear import Linear
 from likeset.voices.contrasts import Contrasts
@@ -29,20 +31,28 @@ PARALLEL = 1e-12  # a question is an announced one if the cosine of the two is t
 
 @dataclass(frozen=True)
 class Questions:
-    """The contrasts announced, and what is known about them; ``measured`` is None for pairs of arms."""
+    """The contrasts announced, and what is known about them; ``measured`` is None for pairs of arms.
+
+    ``heard``: the voices that hear rows, without an alarm, whose forecasts are of all rows; ``form``: the
+    curve that pairs of arms go by.
+    """
 
     contrasts: Contrasts
     measured: Measured | None
+    heard: VoiceTable
+    form: Canonical
+
+    @property
+    def one_set(self) -> bool:
+        """Whether one set answers all questions."""
+        return self.contrasts.simultaneous
 
     def of_all(self, others: AnyEvidence) -> AnyEvidence:
         """The evidence that ``contains`` and questions that were not announced go by."""
         if not self.contrasts.simultaneous:
             return others
         if self.measured is None:  # the rest is for the pairs
-            assert isinstance(others, Evidence)
-            voices = others.voices
-            shares = voices.log_shares + np.log1p(-self.contrasts.share)
-            return replace(others, voices=VoiceTable(voices.starts, voices.members, shares))
+            return quieter(others, self.contrasts.share)
         return self._beside(others, self.measured, len(self.contrasts.A))
 
     def of_one(self, others: AnyEvidence, contrast: int) -> Evidence | ScaleVoices:
@@ -77,7 +87,8 @@ class Questions:
         at = [np.flatnonzero((seen == arm).all(axis=1)) for arm in (x, y)]
         arms = tuple(int(found[0]) if len(found) else None for found in at)
         odds = len(contrasts.A) / contrasts.share if contrasts.simultaneous else 1.0
-        return pair_set(others, (arms[0], arms[1]), lengths, contrasts.share, odds)
+        evidence = replace(others, voices=self.heard)
+        return pair_set(evidence, (arms[0], arms[1]), lengths, contrasts.share, odds, self.form)
 
 
 def announced(contrasts: Contrasts, space: Space, X: Array, Y: Array | None = None) -> IntArray:

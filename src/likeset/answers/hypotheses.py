@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from likeset._typing import EPS, Array, IntArray, Mask
+from likeset.answers.directions import split
 
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet
@@ -170,7 +171,7 @@ class _Search:
         if kernel.status == "empty":
             known[0, rows], known[2, rows] = solved_level, -inf
         else:
-            leaving, spill = self.s._split(self.inside[rows], self.outside[rows])
+            leaving, spill = split(self.s.space.bound, self.inside[rows], self.outside[rows])
             found = kernel.solve(self.inside[rows], 1e-9, outside=leaving)
             finite = np.isfinite(found.values)
             reached = np.where(finite, found.values, 0.0)

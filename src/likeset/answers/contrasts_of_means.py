@@ -7,7 +7,7 @@ exact for every family that says so (``mean_link``):
     log m affine in z       m(x'theta) / m(y'theta) = exp(slope d)         counts, rates, survival times
     logit m affine in z     odds(x'theta) / odds(y'theta) = exp(slope d)   proportions
 
-Otherwise it is a function of two linear predictors, monotone in each (:mod:`~likeset.pairs`).
+Otherwise it is a function of two linear predictors, monotone in each (:mod:`~likeset.answers.pairs`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from likeset._typing import EPS, Array
+from likeset.answers.combinations import pair_support
+from likeset.answers.mean_contrasts import of_announced_pairs
+from likeset.answers.pairs import Bounds, bounds_of_function
 from likeset.errors import InvalidArgumentError
 from likeset.families.answers import mean_link
 from likeset.families.base import Family
-from likeset.pairs import Bounds, bounds_of_function
 
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet
@@ -30,7 +32,16 @@ LINK = {"difference": "identity", "ratio": "log", "odds": "logit"}
 
 
 def contrast_of_means(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str) -> Bounds:
-    """Bounds of the contrast ``of`` E[y] at rows X against rows Y."""
+    """Bounds of the contrast ``of`` E[y] at rows X against rows Y; pairs that were announced by sets of their own."""
+    announced, found = of_announced_pairs(s, family, X, Y, of)
+    if not announced.all():
+        rest = _not_announced(s, family, X[~announced], Y[~announced], of)
+        for mine, theirs in zip((found.lower, found.upper, found.gap), (rest.lower, rest.upper, rest.gap), strict=True):
+            mine[~announced] = theirs
+    return found
+
+
+def _not_announced(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str) -> Bounds:
     link = mean_link(family)
     if link is not None and link == LINK[of]:
         return _of_difference(s, family, X, Y, of)
@@ -62,7 +73,7 @@ def _of_difference(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str
     ones = np.ones(len(X))
     ends_of_d = []
     for first, second in ((X, Y), (Y, X)):
-        points = s._pair_support(first, second, ones, -ones)[1]
+        points = pair_support(s, first, second, ones, -ones)[1]
         ends_of_d.append((s.upper_difference(first, second), points[:, 0] - points[:, 1]))
     (upper, high_attained), (lower, low_attained) = ends_of_d
     high, high_attained, low, low_attained = upper, high_attained, -lower, -low_attained

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likeset._typing import EPS, Array, IntArray
+from likeset.answers.combinations import pair_support
 from likeset.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class _Supports:
 
     def solve(self, rows: IntArray, first: Array, second: Array) -> tuple[Array, Array]:
         """Outer bounds of first * x'theta + second * y'theta; (x'theta, y'theta) where attained, NaN if not known."""
-        return self.s._pair_support(self.X[rows], self.Y[rows], first, second)
+        return pair_support(self.s, self.X[rows], self.Y[rows], first, second)
 
 
 def _add(support: _Supports, jobs: list[_Job], rows: IntArray, angles: Array, active: IntArray) -> None:

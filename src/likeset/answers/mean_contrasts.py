@@ -18,9 +18,10 @@ import numpy as np
 
 from likeset._solver.pairs import largest_difference
 from likeset._typing import EPS, Array, Mask
+from likeset.answers.pairs import Bounds
 from likeset.errors import EmptySetError, InvalidArgumentError
 from likeset.families.base import Family
-from likeset.pairs import Bounds
+from likeset.families.canonical import Canonical
 
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet
@@ -32,6 +33,13 @@ class Scale:
 
     F: Callable[[Array], Array]
     rising: bool
+
+    def at(self, form: Canonical) -> Scale:
+        """The same as a function of u = sign z + shift."""
+        F, sign, shift = self.F, form.sign, form.shift
+        if sign == 1.0 and shift == 0.0:
+            return self
+        return Scale(lambda u: F(sign * (u - shift)), self.rising == (sign > 0.0))
 
     def negated(self, z: Array) -> Array:
         """-F."""
@@ -78,7 +86,7 @@ def of_announced_pairs(s: LikelihoodSet, family: Family, X: Array, Y: Array, of:
         pair = s._questions.pair(s._others, s.space, X[row], Y[row], reach)
         if pair is None:
             continue
-        scale = scale_of(family, of)
+        scale = scale_of(family, of).at(s._questions.form)
         high, most = largest_difference(pair, scale.F, scale.rising)
         low, least = largest_difference(pair, scale.negated, not scale.rising)
         if not high >= -low:

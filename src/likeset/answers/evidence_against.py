@@ -1,0 +1,72 @@
+"""What ``LikelihoodSet.evidence`` is asked: half-spaces and hyperplanes of hypotheses, or single parameters."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from likeset._solver.linalg.threads import SingleThreadedBlas
+from likeset._typing import Array, IntArray
+from likeset.answers.hypotheses import EValue, least_evidence
+from likeset.answers.points import against_points
+from likeset.arguments import real_array
+from likeset.errors import InvalidArgumentError, ShapeError
+
+if TYPE_CHECKING:
+    from likeset.sets import LikelihoodSet
+
+
+def evidence_against(s: LikelihoodSet, x: Any, below: Any, above: Any, equal: Any, theta: Any) -> EValue:
+    """The least log R over what exactly one of the hypotheses allows."""
+    if not s.has_other_levels:
+        raise InvalidArgumentError(
+            "set", s, "is no level set of an e-process", "ask a ConfidenceSequence, or this set's bounds"
+        )
+    limits = {"below": below, "above": above, "equal": equal}
+    given = [name for name, limit in limits.items() if limit is not None]
+    if theta is not None:
+        if x is not None or given:
+            name, value = ("x", x) if x is not None else (given[0], limits[given[0]])
+            raise InvalidArgumentError(name, value, "stands beside theta", "ask about theta, or about x'theta")
+        return against_points(s, theta)
+    if x is None:
+        raise InvalidArgumentError("x", x, "is missing", "pass rows x and below=, above= or equal=, or theta=")
+    if len(given) != 1:
+        said = "comes without a hypothesis" if not given else f"comes with {len(given)} hypotheses"
+        raise InvalidArgumentError("x", x, said, "give one of below=, above= and equal=")
+    inside, outside, limit, asked = _rows_and_limits(s, x, given[0], limits[given[0]])
+    low, high = np.full(len(limit), -inf), np.full(len(limit), -inf)
+    for sign in {"below": (-1.0,), "above": (1.0,), "equal": (-1.0, 1.0)}[given[0]]:
+        for question in np.unique(asked):
+            rows, answering = asked == question, s if question < 0 else s._of_its_own(int(question))
+            with SingleThreadedBlas():
+                found = least_evidence(answering, sign * inside[rows], outside[rows], sign * limit[rows])
+            # of two sides the larger, by convexity
+            low[rows] = np.maximum(low[rows], found.log_e_value)
+            high[rows] = np.maximum(high[rows], found.log_e_value + found.gap)
+    gap = np.zeros(len(limit))
+    np.subtract(high, low, out=gap, where=high > low)
+    return EValue(low, gap)
+
+
+def _rows_and_limits(s: LikelihoodSet, x: Any, name: str, value: Any) -> tuple[Array, Array, Array, IntArray]:
+    """Directions, limits, and the announced question that each of them is, or -1."""
+    inside, outside = s._directions(x)
+    asked = s._asked(x)
+    limits = real_array(name, value)
+    if limits.ndim > 1 or (limits.ndim == 1 and len(limits) != len(inside) and 1 not in (len(limits), len(inside))):
+        raise ShapeError(
+            name,
+            value,
+            f"has shape {limits.shape}",
+            f"pass one number, or one for each of the {len(inside)} rows of x",
+        )
+    n = max(len(inside), limits.size)
+    return (
+        np.broadcast_to(inside, (n, inside.shape[1])),
+        np.broadcast_to(outside, (n,)),
+        np.broadcast_to(limits, (n,)),
+        np.broadcast_to(-1 if asked is None else asked, (n,)),
+    )
