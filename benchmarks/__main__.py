@@ -42,6 +42,7 @@ from benchmarks import (
     stops,
     study,
     support,
+    unknown,
     updates,
     variants,
     voices,
@@ -77,6 +78,7 @@ STUDIES = {
     "contexts": contexts.run,
     "contrasts": contrasts.run,
     "coefficients": contrasts.run_coefficients,
+    "unknown": unknown.run,
     "alarm": alarm.run,
     "aggregation": aggregation.run,
 }  # what else was tried: only when asked for

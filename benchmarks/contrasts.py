@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -58,16 +59,24 @@ def run_coefficients(progress: Progress, quick: bool) -> Report:
         [
             ("case", "case", ""), ("joint", "joint", ".2f"), ("patience", "patience", ".2f"),
             ("contrasts", "contrasts", ".2f"), ("simultaneous", "simultaneous", ".2f"),
+            ("seconds", "interval of all, s", ".2f"),
         ],
     )  # fmt: skip
     X, y = load_diabetes(return_X_y=True)
     X, y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
-    cases = {f"diabetes, B = {B:g}": (np.column_stack([np.ones(len(X)), X]), y, 0.7, B) for B in (2.0, 20.0)}
+    X = np.column_stack([np.ones(len(X)), X])
+    cases: dict[str, tuple[Any, Any, float, Any, float]] = {}
+    for told in (0.7, ls.Unknown()):
+        of_sigma = "" if told == 0.7 else ", sigma unknown"
+        for bound in (2.0, 20.0, np.inf):
+            cases[f"diabetes, B = {bound:g}{of_sigma}"] = (X, y, 0.7, told, bound)
     for d, n, sigma in ((5, 1000, 0.3), (15, 1000, 0.3)):
         rng = np.random.default_rng(d)
         x = rng.normal(size=(n, d)) / np.sqrt(d)
-        cases[f"d = {d}, n = {n}"] = (x, x @ np.full(d, 0.5 / np.sqrt(d)) + sigma * rng.normal(size=n), sigma, 1.0)
-    for name, (x, outcome, sigma, bound) in cases.items():
+        outcome = x @ np.full(d, 0.5 / np.sqrt(d)) + sigma * rng.normal(size=n)
+        cases[f"d = {d}, n = {n}"] = (x, outcome, sigma, sigma, 1.0)
+        cases[f"d = {d}, n = {n}, sigma unknown"] = (x, outcome, sigma, ls.Unknown(), 1.0)
+    for name, (x, outcome, sigma, told, bound) in cases.items():
         eye = np.eye(x.shape[1])
         ols = 2 * 1.96 * sigma * np.sqrt(np.diag(np.linalg.inv(x.T @ x)))
         record: dict[str, Any] = {"case": name}
@@ -76,9 +85,11 @@ def run_coefficients(progress: Progress, quick: bool) -> Report:
             "simultaneous": ls.Contrasts(eye),
         }  # fmt: skip
         for kind, voices in kinds.items():
-            seq = ls.ConfidenceSequence(ls.Gaussian(sigma), ls.Linear(x.shape[1], bound), ALPHA, voices=voices)
+            seq = ls.ConfidenceSequence(ls.Gaussian(told), ls.Linear(x.shape[1], bound), ALPHA, voices=voices)
             seq.update(x, outcome)
+            start = process_time()
             low, high = seq.set.interval(eye)
+            record["seconds"] = process_time() - start  # of the last kind
             record[kind] = float(((high - low) / ols).mean())
         report.records.append(record)
     return report

@@ -485,7 +485,6 @@ def test_refusals():
         lambda: family.log_density(0.0, 0.0), lambda: gaussian(predictor=ls.FTRL()),
         lambda: gaussian(predictor=ls.VAW()), lambda: gaussian(weighting=ls.BiasWeighting()),
         lambda: ls.ConfidenceSequence(ls.Laplace(ls.Unknown()), ls.Linear(1, 1.0)).update([1.0], 1.0, offset=2.0),
-        lambda: gaussian(voices=ls.Patience()),
         lambda: gaussian(0.3).set.nuisance_interval(), lambda: gaussian(0.3).set.contains([0.0, 0.0], 0.3),
         lambda: gaussian(ls.Unknown(0.1, 1.0)).set.log_ratio([0.0, 0.0], 2.0),
     ):  # fmt: skip

@@ -178,7 +178,7 @@ def test_refusals():
     family = ls.Weibull(shape=ls.Unknown())
     for ask in (
         lambda: family.mean(0.0), lambda: family.known(-1.0), lambda: sequence(predictor=ls.FTRL()),
-        lambda: sequence(voices=ls.Patience()), lambda: sequence().update([1.0, 0.0], [[1e300, 1.0]]),
+        lambda: sequence().update([1.0, 0.0], [[1e300, 1.0]]),
         lambda: sequence().update([1.0, 0.0], [[1.0, 1.0]], offset=1.0),
     ):  # fmt: skip
         with pytest.raises(ls.InvalidArgumentError):

@@ -300,7 +300,7 @@ class ConfidenceSequence(AllOrNothing):
                     voices = self._running.alarm.heard().beside(voices, len(gains))
                 evidence = evidence_of(
                     ledger.groups(basis.dimension), ledger.terms(), gains, voices, -log(self.alpha), self.space.bound,
-                    self._gain_by_scale(),
+                    self._gain_by_scale(), self._whole_and_part(),
                 )  # fmt: skip
                 heard = None if self._running.alarm is None else self._running.alarm.heard()
                 questions = self._questions(membership.table) if membership is not None else None
@@ -346,6 +346,12 @@ class ConfidenceSequence(AllOrNothing):
         if type(self.predictor) is Mixture and type(self.weighting) is Unweighted:
             return self._running.forecaster.gain()  # type: ignore[attr-defined, no-any-return]
         return None
+
+    def _whole_and_part(self) -> tuple[VoiceTable, float] | None:
+        """Voices where a scale is unknown: those that hear everything may have a numerator made for every scale."""
+        membership = self._running.membership
+        unknown = membership is not None and isinstance(self.family, NuisanceFamily)
+        return membership.whole_and_part if unknown and membership is not None else None
 
     def _take_voices(self, undo: Undo, voices: Voices | None) -> None:
         undo.keep(self)
@@ -461,10 +467,6 @@ def _chosen_voices(name: str, voices: Any, family: Family, space: Space) -> Voic
     if voices is None:
         return None
     if isinstance(voices, Voices):
-        if isinstance(family, NuisanceFamily):
-            raise InvalidArgumentError(
-                name, voices, f"cannot be used with {family!r} yet", 'pass None, the joint set, or "auto"'
-            )
         voices.start(space)  # refuses what does not fit
         voices.directions(family, space)
         return voices

@@ -36,7 +36,8 @@ from likeset.arguments import choice, error_level, positive_integer
 from likeset.errors import EmptySetError, InvalidArgumentError, NotConvexError
 from likeset.evidence.alarm import Diagnosis, Heard
 from likeset.evidence.evidence import ROUNDING, Evidence
-from likeset.evidence.unknown_scale import ScaleEvidence
+from likeset.evidence.scale_voices import ScaleVoices
+from likeset.evidence.unknown_scale import AnyEvidence, ScaleEvidence
 from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.families.base import Family
 from likeset.spaces.base import Basis, Space
@@ -54,7 +55,7 @@ class LikelihoodSet:
         self,
         space: Space,
         basis: Basis,
-        evidence: Evidence | ScaleEvidence | ShapeEvidence,
+        evidence: AnyEvidence,
         alpha: float,
         convex: bool,
         n_observations: int,
@@ -404,7 +405,7 @@ class LikelihoodSet:
 
     def _of(
         self,
-        evidence: Evidence | ScaleEvidence | ShapeEvidence,
+        evidence: AnyEvidence,
         alpha: float,
         questions: Questions | ArmsInDuels | None = None,
         family: Family | None = None,
@@ -414,9 +415,9 @@ class LikelihoodSet:
             self.space, self._basis, evidence, alpha, self._convex, self.n_observations, questions, family
         )
 
-    def _uncertain(self) -> ScaleEvidence | ShapeEvidence:
+    def _uncertain(self) -> ScaleEvidence | ScaleVoices | ShapeEvidence:
         """The evidence, if something about the family is unknown."""
-        if not isinstance(self._evidence, ScaleEvidence | ShapeEvidence):
+        if isinstance(self._evidence, Evidence):
             raise InvalidArgumentError(
                 "nuisance",
                 None,

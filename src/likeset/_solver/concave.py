@@ -9,7 +9,7 @@ assumed but concavity, and slopes are not needed.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import inf
 
@@ -66,19 +66,29 @@ class ConcaveSearch:
     def run(self, evaluate: Callable[[float], tuple[float, float]], tolerance: float) -> tuple[float, float]:
         """The largest value and the bound: until they are closer than the tolerance, relative to 1 + |value|."""
         for _ in range(MOST):
-            bound, where, (left, right) = self.bound()
-            value, _ = self.best
-            width = right - left
-            if bound - value <= tolerance * (1.0 + abs(value)) or width <= 1e-13 * (1.0 + abs(where)):
-                break
-            known = {p for p, _, _ in self.points}
-            untried = {end for end, lost in zip(self.ends, self.lost, strict=True) if not lost} - known
-            if where not in untried:  # at an end of the range the answer may be; elsewhere keep a distance
-                where = min(max(where, left + 0.05 * width), right - 0.05 * width)
-            if where in known:
+            where = self.next(tolerance * (1.0 + abs(self.best[0])))
+            if where is None:
                 break
             self.learn(where, *evaluate(where))
         return self.best[0], self.bound()[0]
+
+    def next(self, tolerance: float, handy: Sequence[float] = (), near: float = 0.0) -> float | None:
+        """Where to look next; None if value and bound differ by the tolerance at most, or nothing is left to look at.
+
+        One of the ``handy`` places will do if it is not farther off than ``near``, in parts of the open interval.
+        """
+        bound, where, (left, right) = self.bound()
+        value, _ = self.best
+        width = right - left
+        if bound - value <= tolerance or width <= 1e-13 * abs(where):
+            return None
+        known = {p for p, _, _ in self.points}
+        untried = {end for end, lost in zip(self.ends, self.lost, strict=True) if not lost} - known
+        if where not in untried:  # at an end of the range the answer may be; elsewhere keep a distance
+            where = min(max(where, left + 0.05 * width), right - 0.05 * width)
+            close = [p for p in handy if left < p < right and abs(p - where) <= near * width]
+            where = min(close, key=lambda p: abs(p - where), default=where)
+        return None if where in known else where
 
 
 def _line(points: list[tuple[float, float, float]], far: int, near: int) -> Line | None:

@@ -1,28 +1,21 @@
-r"""Sets in (theta, p) with an unknown shape p: bounds are maxima over p of bounds at fixed p.
+r"""Weibull lifetimes of unknown shape p:  e^{z} t^p - e [z + log p + (p - 1) log t]  is convex in (z, p) together.
 
-For Weibull lifetimes  e^{z} t^p - e [z + log p + (p - 1) log t]  is convex in (z, p) together, so that the set is
-convex, upper_p(x) is concave in p, and its maximum is found, and certified, by :mod:`~likeset._solver.concave`.
+So sets in (theta, p) are convex; :mod:`~likeset._solver.search` has their bounds.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from math import exp, inf, log
 from typing import Any
 
 import numpy as np
 
-from likeset._solver.concave import ConcaveSearch
-from likeset._solver.problem import CurveTerms, Kernel, Solution
+from likeset._solver.problem import CurveTerms
 from likeset._typing import Array, IntArray
 from likeset.arguments import positive
 from likeset.curves import Curve
 from likeset.errors import InvalidArgumentError
-
-GAP = 1e-7
 
 
 @dataclass(frozen=True)
@@ -47,6 +40,16 @@ class ShapeTerms:
         a = self._summed(self.weights * np.exp(p * self.log_times))
         free = self.weights * self.events * (log(p) + (p - self.jacobian) * self.log_times)
         return CurveTerms(Curve.EXPONENTIAL, a, self._summed(self.weights * self.events)), self._summed(free)
+
+    def derivatives(self, p: float, z: Array) -> tuple[Array, Array, Array]:
+        """-log p of every group at z, one number each, and its first two derivatives in the shape."""
+        u, e, w = self.log_times, self.events, self.weights
+        with np.errstate(over="ignore", invalid="ignore"):
+            mass = w * np.exp(p * u + z[self.owners])
+            value = mass - w * e * (z[self.owners] + log(p) + (p - self.jacobian) * u)
+            first = mass * u - w * e * (1.0 / p + u)
+            second = mass * u * u + w * e / (p * p)
+            return self._summed(value), self._summed(first), self._summed(second)
 
     def _summed(self, per_observation: Array) -> Array:
         return np.bincount(self.owners, per_observation, minlength=self.count).astype(np.float64)
@@ -100,114 +103,3 @@ class ShapeTerms:
         if not self.lo <= number <= self.hi:
             raise InvalidArgumentError(name, shape, f"is outside [{self.lo:g}, {self.hi:g}]", "pass a possible value")
         return number
-
-
-class ShapeKernel(Kernel):
-    """Kernels at fixed p, and a search over p for every direction.
-
-    at          the kernel of the set at a shape, prepared when first asked for
-    least       (lower, upper) bounds of the smallest log R - level over theta at a shape, which is convex in p
-    low, high   the range of p;  ``start`` one that should be plausible;  ``radius`` of Theta
-    """
-
-    def __init__(
-        self,
-        at: Callable[[float], Kernel],
-        least: Callable[[float], tuple[float, float]],
-        low: float,
-        high: float,
-        start: float,
-        radius: float = inf,
-    ) -> None:
-        self.radius = radius
-        self.at, self.least, self.low, self.high = at, least, low, high
-        self._start = min(max(start, low), high)
-
-    @cached_property
-    def _deepest(self) -> tuple[float, float, float]:
-        """The p at which most is plausible, the smallest log R - level there, and a lower bound of it over all p."""
-        search = ConcaveSearch(self.low, self.high)
-
-        def height(p: float) -> tuple[float, float]:
-            lower, upper = self.least(p)
-            return -upper, -lower
-
-        for p in sorted({self._start, *(min(max(self._start * r, self.low), self.high) for r in (0.8, 1.25))}):
-            search.learn(p, *height(p))
-        value, bound = search.run(height, 1e-8)
-        return search.best[1], -value, -bound
-
-    @cached_property
-    def status(self) -> str:  # type: ignore[override]
-        """Empty if no p has a plausible theta."""
-        return "empty" if self._deepest[2] > 0.0 else "regular"
-
-    @cached_property
-    def centre(self) -> Array:  # type: ignore[override]
-        """That of the set at the shape at which most is plausible."""
-        return self.at(self._deepest[0]).centre
-
-    @cached_property
-    def interval(self) -> tuple[float, float]:
-        """The least and the largest p at which some theta is plausible, outward."""
-        return self._interval(1e-8)
-
-    @cached_property
-    def _rough_interval(self) -> tuple[float, float]:
-        return self._interval(0.02)
-
-    def _interval(self, precision: float) -> tuple[float, float]:
-        best, ends = self._deepest[0], []
-        for end in (self.low, self.high):
-            inside, outside = best, end
-            if self.least(outside)[0] <= 0.0:
-                ends.append(outside)
-                continue
-            while abs(outside - inside) > precision * inside:
-                middle = math.sqrt(inside * outside)
-                inside, outside = (middle, outside) if self.least(middle)[0] <= 0.0 else (inside, middle)
-            ends.append(outside)
-        return ends[0], ends[1]
-
-    def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
-        return self._searched(A, None)
-
-    def _solve_outside(self, A: Array, outside: Array, near: Array | None, tolerance: float) -> Solution:
-        return self._searched(A, outside)
-
-    def _searched(self, A: Array, outside: Array | None) -> Solution:
-        best, _, _ = self._deepest
-        if self.at(best).status == "empty":
-            # Too close to empty to find a point of it, and not certain to be: all that is sure is Theta.
-            lengths = np.linalg.norm(A, axis=1) if outside is None else np.hypot(np.linalg.norm(A, axis=1), outside)
-            upper = np.zeros(len(A))
-            np.multiply(self.radius, lengths, out=upper, where=lengths > 0.0)
-            columns = A.shape[1] + (outside is not None)
-            return Solution(np.full(len(A), -inf), np.full((len(A), columns), np.nan), upper)
-        low, high = self._rough_interval
-        first = sorted({best, best + 0.4 * (high - best), best - 0.4 * (best - low)})
-        answers = {p: self.at(p).solve(A, outside=outside) for p in first}
-        columns = A.shape[1] + (outside is not None)
-        values, points, upper = np.full(len(A), -inf), np.full((len(A), columns), np.nan), np.full(len(A), -inf)
-        for i in range(len(A)):
-            search = ConcaveSearch(low, high)
-            kept: dict[float, tuple[float, Array]] = {}
-
-            def note(p: float, found: Solution, j: int, kept: dict[float, tuple[float, Array]] = kept) -> None:
-                kept[p] = (float(found.values[j]), found.points[j])
-
-            def evaluate(p: float, i: int = i, note: Callable[..., None] = note) -> tuple[float, float]:
-                row = None if outside is None else outside[i : i + 1]
-                found = self.at(p).solve(A[i : i + 1], outside=row)
-                note(p, found, 0)
-                return float(found.values[0]), float(found.upper[0])
-
-            for p in sorted(first, key=lambda p: p != best):  # one where the set is not empty comes first
-                note(p, answers[p], i)
-                search.learn(p, float(answers[p].values[i]), float(answers[p].upper[i]))
-            if search.points and max(upper for _, _, upper in search.points) < inf:
-                values[i], upper[i] = search.run(evaluate, GAP)
-            else:
-                values[i], upper[i] = search.best[0], inf
-            values[i], points[i] = max(kept.values(), key=lambda pair: pair[0])
-        return Solution(values, points, upper)

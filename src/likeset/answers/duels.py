@@ -12,8 +12,7 @@ from likeset._solver.problem import VoiceTable
 from likeset._typing import Array, IntArray, Mask
 from likeset.evidence.evidence import Evidence
 from likeset.evidence.pairs import pair_set
-from likeset.evidence.unknown_scale import ScaleEvidence
-from likeset.evidence.unknown_shape import ShapeEvidence
+from likeset.evidence.unknown_scale import AnyEvidence
 from likeset.families.canonical import Canonical
 from likeset.spaces.base import Space
 from likeset.voices.duels import Duels
@@ -35,11 +34,11 @@ class ArmsInDuels:
     one_set = True
     measured = None
 
-    def of_all(self, others: Evidence | ScaleEvidence | ShapeEvidence) -> Evidence | ScaleEvidence | ShapeEvidence:
+    def of_all(self, others: AnyEvidence) -> AnyEvidence:
         """The evidence that everything but duels goes by: what they leave of the error level."""
         return quieter(others, self.duels.share)
 
-    def of_one(self, others: Evidence | ScaleEvidence | ShapeEvidence, contrast: int) -> Evidence:
+    def of_one(self, others: AnyEvidence, contrast: int) -> Evidence:
         """No question has a set of its own."""
         raise AssertionError(contrast)
 
@@ -47,9 +46,7 @@ class ArmsInDuels:
         """One set answers."""
         return None
 
-    def pair(
-        self, others: Evidence | ScaleEvidence | ShapeEvidence, space: Space, x: Array, y: Array, lengths: Array
-    ) -> PairSet | None:
+    def pair(self, others: AnyEvidence, space: Space, x: Array, y: Array, lengths: Array) -> PairSet | None:
         """Duels tell which arm is best, and not by how much: no contrast has been announced."""
         return None
 
@@ -68,7 +65,7 @@ class ArmsInDuels:
         return pair_set(evidence, (first, second), lengths[order], TILTED, odds, self.form, falling=True)
 
 
-def quieter(others: Evidence | ScaleEvidence | ShapeEvidence, share: float) -> Evidence | ScaleEvidence | ShapeEvidence:
+def quieter(others: AnyEvidence, share: float) -> AnyEvidence:
     """The same voices with what ``share`` leaves of the error level."""
     if not isinstance(others, Evidence):
         return others

@@ -19,7 +19,8 @@ g(u) >= L >= g(v), and by convexity more is known than one inequality per level:
 a'theta (exactly so for an ellipsoid), and is what is interpolated; where to look needs no proof, what is returned has
 one. All of this is about log R in the basis of the set; ``charge`` (zero in linear models) is taken off at the end.
 Where log R is only quasi-convex (an unknown scale), the search is for the height of a convex function with the same
-level sets, ``Evidence.level_sets``, which is translated into nats.
+level sets, ``Evidence.level_sets``, which is translated into nats. With several voices there is no such function: lines
+and chords are left out, and levels close in from both sides.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ if TYPE_CHECKING:
 
 ACCURACY = 1e-7
 """Gap, relative to 1 + |log e|, at which the search for a level ends."""
+COARSE = 1e-4
+"""The same where log R is not convex, and every level solved for gives one inequality."""
 _FLOOR_STEPS = tuple(10.0 ** np.arange(-9, 15))
+_FEW_FLOOR_STEPS = (1e-2, 1.0, 1e2)  # where every level is a search over scales
 _FLOOR_SOLVES = 24
 _SOLVES = 14
 _SHARED = 4  # levels at which all rows are solved for at once before each goes its own way
@@ -91,6 +95,7 @@ class _Search:
     def __init__(self, s: LikelihoodSet, inside: Array, outside: Array, reach: Array) -> None:
         self.s, self.inside, self.outside, self.reach = s, inside, outside, reach
         self.evidence = s._evidence.level_sets
+        self.accuracy = ACCURACY if self.evidence.convex else COARSE
         n = len(reach)
         self.lengths = np.hypot(np.linalg.norm(inside, axis=1), outside)
         self.levels, self.attained, self.certified = (np.empty((0, n)) for _ in range(3))
@@ -186,6 +191,9 @@ class _Search:
         with np.errstate(invalid="ignore", divide="ignore"):
             low = np.fmax(low, np.fmax.reduce(np.where(u < b, L, -inf), axis=0, initial=-inf))
             high = np.fmin(high, np.fmin.reduce(np.where(v >= b, attained, inf), axis=0, initial=inf))
+            if not self.evidence.convex:  # nor is g, and no more is known
+                self.low[rows], self.high[rows] = low, high
+                return
             # lines: i certified on the first axis, j attained on the second
             run = u[:, None] - v[None]
             between = ((run > 0) & (b >= u)[:, None]) | ((run < 0) & (b <= u)[:, None])
@@ -214,10 +222,10 @@ class _Search:
 
     def _certified_floor(self) -> float:
         """Levels further and further below the least value known until a set is empty; then halves of what is open."""
-        certified, steps = -inf, iter(_FLOOR_STEPS)
+        certified, steps = -inf, iter(_FLOOR_STEPS if self.evidence.convex else _FEW_FLOOR_STEPS)
         nats = float(self.s._evidence.nats(np.array([self.floor]))[0])
         unit = self.unit * (1.0 + abs(nats) if np.isfinite(nats) else 1.0)
-        for _ in range(_FLOOR_SOLVES):
+        for _ in range(_FLOOR_SOLVES if self.evidence.convex else len(_FEW_FLOOR_STEPS)):
             if not np.isfinite(self.floor) or self._close(np.array([certified]), np.array([self.floor]))[0]:
                 break
             level = self.floor - next(steps) * unit if certified == -inf else 0.5 * (certified + self.floor)
@@ -260,7 +268,7 @@ class _Search:
             return np.zeros(len(low), dtype=bool)
         low, high = self.s._evidence.nats(low), self.s._evidence.nats(high)
         with np.errstate(invalid="ignore"):
-            return np.asarray(high - low <= ACCURACY * (1.0 + np.abs(high)))
+            return np.asarray(high - low <= self.accuracy * (1.0 + np.abs(high)))
 
     def _open(self, rows: IntArray) -> IntArray:
         """Rows whose bounds are not close enough yet."""
@@ -279,6 +287,10 @@ class _Search:
         order = np.argsort(np.abs(v - b))[:_NEIGHBOURS]
         root = _interpolated(v[order], w[order], b)
         level = self.floor + root * abs(root)
+        if not self.evidence.convex and low < level < high < inf:
+            # A little to the side of which less is known: the answer is then between two levels.
+            aside = 0.4 * self.accuracy * (1.0 + abs(level))
+            level = max(level - aside, low) if level - low > high - level else min(level + aside, high)
         if low < level < high:
             return float(level)
         if high == inf:

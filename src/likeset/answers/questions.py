@@ -17,7 +17,8 @@ from likeset.answers.duels import quieter
 from likeset.evidence.directional import with_directions
 from likeset.evidence.evidence import Evidence
 from likeset.evidence.pairs import pair_set
-from likeset.evidence.unknown_scale import ScaleEvidence
+from likeset.evidence.scale_voices import ScaleVoices
+from likeset.evidence.unknown_scale import AnyEvidence, ScaleEvidence
 from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.families.canonical import Canonical
 from likeset.spaces.base import Space
@@ -46,18 +47,26 @@ class Questions:
         """Whether one set answers all questions."""
         return self.contrasts.simultaneous
 
-    def of_all(self, others: Evidence | ScaleEvidence | ShapeEvidence) -> Evidence | ScaleEvidence | ShapeEvidence:
+    def of_all(self, others: AnyEvidence) -> AnyEvidence:
         """The evidence that ``contains`` and questions that were not announced go by."""
-        if not self.contrasts.simultaneous or not isinstance(others, Evidence):
+        if not self.contrasts.simultaneous:
             return others
         if self.measured is None:  # the rest is for the pairs
             return quieter(others, self.contrasts.share)
-        return with_directions(others, self.measured, self.contrasts.share, len(self.contrasts.A))
+        return self._beside(others, self.measured, len(self.contrasts.A))
 
-    def of_one(self, others: Evidence | ScaleEvidence | ShapeEvidence, contrast: int) -> Evidence:
+    def of_one(self, others: AnyEvidence, contrast: int) -> Evidence | ScaleVoices:
         """The evidence that one announced question has of its own."""
-        assert isinstance(others, Evidence) and self.measured is not None
-        return with_directions(others, self.measured.only(contrast), self.contrasts.share, 1)
+        assert self.measured is not None
+        return self._beside(others, self.measured.only(contrast), 1)
+
+    def _beside(self, others: AnyEvidence, measured: Measured, count: int) -> Evidence | ScaleVoices:
+        """The other voices, and those of ``count`` contrasts."""
+        if isinstance(others, Evidence):
+            return with_directions(others, measured, self.contrasts.share, count)
+        assert not isinstance(others, ShapeEvidence)
+        several = others.voiced() if isinstance(others, ScaleEvidence) else others
+        return several.with_directions(measured, self.contrasts.share, count)
 
     def asked(self, space: Space, X: Array, Y: Array | None = None) -> IntArray | None:
         """Which contrast x'theta (or x'theta - y'theta) is, row by row, -1 for none; None if one set answers all."""
@@ -65,9 +74,7 @@ class Questions:
             return None
         return announced(self.contrasts, space, X, Y)
 
-    def pair(
-        self, others: Evidence | ScaleEvidence | ShapeEvidence, space: Space, x: Array, y: Array, lengths: Array
-    ) -> PairSet | None:
+    def pair(self, others: AnyEvidence, space: Space, x: Array, y: Array, lengths: Array) -> PairSet | None:
         """The set of the two linear predictors at x and y, if that pair of arms was announced."""
         contrasts = self.contrasts
         if self.measured is not None or contrasts.minus is None or not isinstance(others, Evidence):

@@ -19,8 +19,8 @@ from likeset._solver.newton import minimise_over_ball
 from likeset._solver.problem import PointTerms, Terms, VoiceTable
 from likeset._typing import Array
 from likeset.comparison.base import Stream
-from likeset.evidence.unknown_scale import ScaleEvidence, evidence_of
-from likeset.evidence.unknown_shape import ShapeEvidence
+from likeset.evidence.evidence import Evidence
+from likeset.evidence.unknown_scale import evidence_of
 from likeset.families.merged import with_columns
 from likeset.sets import LikelihoodSet
 
@@ -48,7 +48,7 @@ def height(s: LikelihoodSet) -> float | None:
     None for window mixtures, whose windows have a height each, and where a scale is unknown.
     """
     evidence = s._evidence
-    if isinstance(evidence, ScaleEvidence | ShapeEvidence):
+    if not isinstance(evidence, Evidence):
         return None  # of (theta, scale) there is none in nats of theta alone
     if evidence.says_nothing or not s._convex or len(evidence.voices.log_shares) > 1:
         return None

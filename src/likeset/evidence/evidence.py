@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
+from typing import ClassVar
 
 import numpy as np
 
@@ -112,6 +113,7 @@ class Evidence:
     voices: VoiceTable
     threshold: float
     bound: float
+    convex: ClassVar[bool] = True  # in theta
 
     @cached_property
     def audible(self) -> VoiceTable:
@@ -231,3 +233,16 @@ class Evidence:
 
     def _contributions(self, losses: Array) -> Array:
         return self.gains + np.where(np.isneginf(self.gains), 0.0, losses)
+
+
+def depth_of(evidence: Evidence) -> tuple[float, float]:
+    """Bounds of level - min log R, from whether sets at higher levels are empty; for sets that are nearly so."""
+    kernel = evidence.kernel
+    level = evidence.threshold + evidence.charge
+    attained = level - float(evidence.log_ratio((evidence.groups.coordinates @ kernel.centre)[None])[0])
+    if kernel.status != "empty":
+        return 0.0, 0.0
+    for part in (0.9999, 0.99, 0.9, 0.5):
+        if replace(evidence, threshold=evidence.threshold - part * attained).kernel.status == "empty":
+            return attained, part * attained
+    return attained, 0.0

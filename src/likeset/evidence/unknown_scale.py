@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from likeset._solver.problem import Terms, VoiceTable
 from likeset._solver.shapes import ShapeTerms
 from likeset._typing import EPS, Array, Mask
 from likeset.evidence.evidence import ROUNDING, Evidence, Groups
+from likeset.evidence.scale_voices import ScaleVoices
 from likeset.evidence.unknown_shape import ShapeEvidence
 
 
@@ -36,13 +37,22 @@ def evidence_of(
     threshold: float,
     bound: float,
     gain: Gain | None = None,
-) -> Evidence | ScaleEvidence | ShapeEvidence:
-    """What the data say; ``gain`` is that of a numerator made for every scale, where there is one."""
+    parts: tuple[VoiceTable, float] | None = None,
+) -> AnyEvidence:
+    """What the data say; ``gain`` is that of a numerator made for every scale, where there is one.
+
+    ``parts``: the voices that may miss something, and the log share of those that hear everything.
+    """
     if isinstance(terms, ScaleTerms):
-        return ScaleEvidence(groups, terms, gains, threshold, bound, gain)
+        if parts is None or not len(parts[0].log_shares):
+            return ScaleEvidence(groups, terms, gains, threshold, bound, gain)
+        return ScaleVoices(groups, terms, gains, parts[0], parts[1], gain, threshold, bound)
     if isinstance(terms, ShapeTerms):
-        return ShapeEvidence(groups, terms, gains, threshold, bound)
+        return ShapeEvidence(groups, terms, gains, voices, threshold, bound)
     return Evidence(groups, terms, gains, voices, threshold, bound)
+
+
+AnyEvidence: TypeAlias = "Evidence | ScaleEvidence | ScaleVoices | ShapeEvidence"
 
 
 @dataclass(frozen=True)
@@ -162,6 +172,12 @@ class ScaleEvidence:
         kernel: Any = self.kernel
         found = plausible(self.gain, least_loss(kernel, self.terms), self.threshold, (low, high))
         return None if found is None else (self.terms.scale(found[1]), self.terms.scale(found[0]))
+
+    def voiced(self) -> ScaleVoices:
+        """The same as one voice of several, which others may stand beside."""
+        nothing = np.zeros(0, dtype=np.int64)
+        none = VoiceTable(np.zeros(1, dtype=np.int64), nothing, np.zeros(0))
+        return ScaleVoices(self.groups, self.terms, self.gains, none, 0.0, self.own_gain, self.threshold, self.bound)
 
     def reweighted(self, weights: Array, threshold: float) -> ScaleEvidence:
         """Every covariate counts with a weight v in [0, 1]; by forecasts that know no scale."""

@@ -1,9 +1,11 @@
 r"""Evidence where the shape of a law of lifetimes is unknown: the set lives in (theta, p), answers are its projection.
 
-    log R(theta, p) = log Q + sum_g phi_g(x_g'theta; p),        log R(theta) = min over p of log R(theta, p)
+    log R(theta, p) = log sum_k pi_k exp sum_{g in voice k} [ log q_g + phi_g(x_g'theta; p) ],
+    log R(theta)    = min over p of log R(theta, p)
 
-At a fixed p this is the :class:`~likeset.evidence.evidence.Evidence` of a known shape; bounds are maxima over p
-(:mod:`likeset._solver.shapes`). The numerator, a blend over shapes, does not depend on the one that is tested.
+At a fixed p this is the :class:`~likeset.evidence.evidence.Evidence` of a known shape. phi is convex in (theta, p)
+together, hence so is the log-sum-exp, and bounds are maxima over p (:mod:`likeset._solver.search`). The numerator, a
+blend over shapes, does not depend on the one that is tested.
 """
 
 from __future__ import annotations
@@ -11,14 +13,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
+from typing import ClassVar
 
 import numpy as np
 
-from likeset._solver.evaluate import term_values
+from likeset._solver.evaluate import log_sum_exp
 from likeset._solver.problem import Kernel, VoiceTable
-from likeset._solver.shapes import ShapeKernel, ShapeTerms
-from likeset._typing import EPS, Array, Mask
-from likeset.evidence.evidence import Evidence, Groups
+from likeset._solver.search import SearchKernel
+from likeset._solver.shapes import ShapeTerms
+from likeset._solver.voice_sums import voice_exponents
+from likeset._typing import Array, Mask
+from likeset.evidence.evidence import Evidence, Groups, depth_of
+
+_NEWTON = 80
 
 
 @dataclass(frozen=True)
@@ -28,22 +35,23 @@ class ShapeEvidence:
     groups: Groups
     terms: ShapeTerms
     gains: Array
+    voices: VoiceTable
     threshold: float
     bound: float
+    convex: ClassVar[bool] = True  # in theta, once the shape is projected out
     _made: dict[float, Evidence] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def at(self, p: float) -> Evidence:
         """The evidence at one shape."""
         if p not in self._made:
             terms, free = self.terms.at(p)
-            joint = VoiceTable.joint(len(self.gains))
-            self._made[p] = Evidence(self.groups, terms, self.gains - free, joint, self.threshold, self.bound)
+            self._made[p] = Evidence(self.groups, terms, self.gains - free, self.voices, self.threshold, self.bound)
         return self._made[p]
 
     @cached_property
     def says_nothing(self) -> bool:
         """Whether log R is the same for every theta, and below the threshold."""
-        return not self.terms.weights.any() or bool(np.isneginf(self.gains).any()) or self.threshold == inf
+        return not self.terms.weights.any() or self.at(self.terms.lo).says_nothing
 
     def log_ratio(self, values: Array, shape: float | None = None) -> Array:
         """log R of parameters with the z ``values`` at the covariates, one row each; for one shape, or the least."""
@@ -105,14 +113,16 @@ class ShapeEvidence:
         if self.says_nothing:
             return self.at(self.terms.lo).kernel if len(self.gains) else replace(self, threshold=inf).at(1.0).kernel
         start = float(self._shapes(self._origin, None)[0])
-        return ShapeKernel(lambda p: self.at(p).kernel, self._least, self.terms.lo, self.terms.hi, start, self.bound)
+        return SearchKernel(
+            lambda p: self.at(p).kernel, lambda p: depth_of(self.at(p)), self.terms.lo, self.terms.hi, start, self.bound
+        )  # fmt: skip
 
     def interval_of_scale(self) -> tuple[float, float] | None:
         """The least and the largest shape that some theta makes plausible; None if there is none."""
         if self.says_nothing:
             return self.terms.lo, self.terms.hi
         kernel = self.kernel
-        assert isinstance(kernel, ShapeKernel)
+        assert isinstance(kernel, SearchKernel)
         return None if kernel.status == "empty" else kernel.interval
 
     def reweighted(self, weights: Array, threshold: float) -> ShapeEvidence:
@@ -120,25 +130,40 @@ class ShapeEvidence:
         v = self.groups.spread(weights)
         terms = replace(self.terms, weights=self.terms.weights * v[self.terms.owners])
         gains = np.where(v > 0, v * np.where(v > 0, self.gains, 0.0), 0.0)
-        return ShapeEvidence(self.groups, terms, gains, threshold, self.bound)
+        return ShapeEvidence(self.groups, terms, gains, VoiceTable.joint(len(gains)), threshold, self.bound)
 
     @property
     def _origin(self) -> Array:
         return np.zeros((1, len(self.groups.covariates)))
 
-    def _least(self, p: float) -> tuple[float, float]:
-        """Bounds of the smallest log R - level at shape p."""
-        evidence = self.at(p)
-        kernel, gains = evidence.kernel, float(evidence.gains.sum())
-        level = evidence.threshold + evidence.charge - gains
-        X = self.groups.rows if self.groups.one_each else self.groups.rows[self.groups.owners]
-        attained = float(term_values(evidence.terms, (X @ kernel.centre)[None, :]).sum())
-        lower = float(getattr(kernel, "minimum_bound", attained))
-        rounding = 256 * EPS * (abs(lower) + abs(level) + abs(gains))
-        return min(lower, attained) - level - rounding, attained - level + rounding
-
     def _shapes(self, values: Array, shape: float | None) -> Array:
         """The shape to ask about for every row of z."""
         if shape is not None:
             return np.full(len(values), shape)
-        return self.terms.kindest(self.groups.spread(values))
+        z, audible = self.groups.spread(values), self.at(self.terms.lo).audible
+        if len(audible.log_shares) <= 1:
+            return self.terms.kindest(z)
+        return np.array([self._kindest(row, audible) for row in z])
+
+    def _kindest(self, z: Array, voices: VoiceTable) -> float:
+        """Where log R is least for z at the groups: convex in p, by Newton's method between brackets."""
+        gains = np.where(np.isneginf(self.gains), 0.0, self.gains)
+        low, high = self.terms.lo, self.terms.hi
+        p = float(self.terms.kindest(z[None])[0])
+        bare = VoiceTable(voices.starts, voices.members, np.zeros(len(voices.log_shares)))
+        for _ in range(_NEWTON):
+            value, first, second = self.terms.derivatives(p, z)
+            with np.errstate(over="ignore", invalid="ignore"):
+                exponents = voices.log_shares + voice_exponents(bare, gains + value)
+                first, second = voice_exponents(bare, np.stack([first, second]))
+                shares = np.exp(exponents - float(log_sum_exp(exponents)))
+                slope = float(shares @ first)
+                bend = float(shares @ (second + (first - slope) ** 2))
+            slope = slope if slope == slope else inf
+            low, high = (p, high) if slope < 0.0 else (low, p)
+            new = p - slope / bend if 0.0 < bend < inf else inf
+            new = new if low < new < high else 0.5 * (low + high)
+            if slope == 0.0 or abs(new - p) <= 1e-12 * p:
+                break
+            p = new
+        return p

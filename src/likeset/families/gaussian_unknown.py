@@ -45,6 +45,10 @@ class GaussianOfUnknownScale(NuisanceFamily):
         """1 in units of the noise, in which beliefs are kept."""
         return np.ones_like(floats("z", z))
 
+    def statistics(self, y: Array) -> tuple[Array, Array, Array]:
+        """(a, s, c) for sigma = 1: a = 1, s = y."""
+        return np.ones_like(y), y, -0.5 * y * y
+
     def merged_sums(self) -> SquareSums:
         """Sums for sigma = 1, and squares."""
         return SquareSums(self, self.sigma)

@@ -46,6 +46,10 @@ class Announced(Voices):
         shares = np.zeros(1) if self.others is None else self.others.start(space).log_shares
         return Membership(self, space, shares, np.zeros((len(shares), 0), dtype=bool))
 
+    def whole(self, space: Space) -> Mask:
+        """Which of the other voices hear everything."""
+        return np.ones(1, dtype=bool) if self.others is None else self.others.whole(space)
+
     def of(self, space: Space, x: Array, label: int) -> Mask:
         """Which of the other voices hear the group."""
         return np.ones(1, dtype=bool) if self.others is None else self.others.of(space, x, label)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from functools import cached_property
+from math import inf, log
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -63,6 +64,10 @@ class Voices(ABC):
     def label(self, spread: float) -> int:
         """The class of an observation whose z was known up to the variance ``spread``, in units of the noise."""
         return 0
+
+    def whole(self, space: Space) -> Mask:
+        """Which voices hear every observation, now and for ever; False where that is not known beforehand."""
+        return np.zeros(len(self.start(space).log_shares), dtype=bool)
 
     def directions(self, family: Family, space: Space) -> Directions | None:
         """The sums of directional voices before anything was seen, None if there are none; or a typed error."""
@@ -107,17 +112,26 @@ class Membership:
         table.rows[n] = row
         table.filled = n + 1
         grown = copy.copy(self)
-        grown.__dict__.pop("table", None)  # cached, of the groups before
+        for name in ("table", "whole_and_part"):  # cached, of the groups before
+            grown.__dict__.pop(name, None)
         grown._table, grown._size = table, n + 1
         return grown
 
     @cached_property
     def table(self) -> VoiceTable:
         """Voices as the solver wants them: those that hold the same groups are one, with the sum of the shares."""
-        distinct, group = np.unique(self.masks, axis=0, return_inverse=True)
-        shares = np.bincount(group.ravel(), weights=np.exp(self.log_shares), minlength=len(distinct))
-        starts = np.concatenate([[0], np.cumsum(distinct.sum(axis=1))]).astype(np.int64)
-        return VoiceTable(starts, np.nonzero(distinct)[1].astype(np.int64), np.log(shares))
+        return _merged(self.masks, self.log_shares)
+
+    @cached_property
+    def whole_and_part(self) -> tuple[VoiceTable, float]:
+        """The voices that may miss something one day, and the log of the share of those that never will.
+
+        Where a voice that hears everything has a numerator of its own, it must be the same voice from the first
+        observation on: which voices happen to hold the same groups today does not matter.
+        """
+        whole = self.voices.whole(self.space)
+        share = float(np.exp(self.log_shares[whole]).sum())
+        return _merged(self.masks[~whole], self.log_shares[~whole]), log(share) if share > 0.0 else -inf
 
     def state(self) -> dict[str, Array]:
         """The masks of the groups seen, in order of first appearance."""
@@ -129,3 +143,13 @@ class Membership:
         if masks.ndim != 2 or len(masks) != len(self.log_shares) or not np.isin(masks, (0.0, 1.0)).all():
             raise ValueError("the masks do not fit the voices")
         return Membership(self.voices, self.space, self.log_shares, masks.astype(bool))
+
+
+def _merged(masks: Mask, log_shares: Array) -> VoiceTable:
+    """Voices that hold the same groups are one, with the sum of the shares."""
+    if not len(masks):
+        return VoiceTable(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
+    distinct, group = np.unique(masks, axis=0, return_inverse=True)
+    shares = np.bincount(group.ravel(), weights=np.exp(log_shares), minlength=len(distinct))
+    starts = np.concatenate([[0], np.cumsum(distinct.sum(axis=1))]).astype(np.int64)
+    return VoiceTable(starts, np.nonzero(distinct)[1].astype(np.int64), np.log(shares))

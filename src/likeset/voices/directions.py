@@ -15,7 +15,8 @@ the sum of all x x', then g is parallel to a and the voice hears about a'theta a
 
 With x_s in P_s rows of high leverage are damped, which keeps the first rows from deciding. A voice opens when its
 contrast has been measured at all, and only then is lambda fixed, in units of the information i_1 that one row brought
-so far: lambda = i_1 HORIZONS / 8, the best for about as many rows as that. Nothing here looks at y except b.
+so far: lambda = i_1 HORIZONS / 8, the best for about as many rows as that. Nothing here looks at y except b, nor at
+sigma where it is unknown: u is measured in sigmas, and i is that of the sigma under test.
 
     symbol      here
     P, ridge    ``inverse``, ``ridge``
@@ -37,6 +38,7 @@ import numpy as np
 
 from likeset._typing import Array, IntArray
 from likeset.embedded import Embedded
+from likeset.families.answers import canonical_scale
 from likeset.families.base import Family
 from likeset.spaces.base import Basis
 from likeset.undo import Undo
@@ -46,7 +48,7 @@ HORIZONS = np.array([32.0, 512.0, 8192.0, 131072.0])  # rows for which lambda is
 SHARES = np.array([0.3, 0.35, 0.25, 0.1])  # of these, in what the contrast has
 MEASURED = 0.25  # of its variance under the ridge alone, where a contrast's voice opens
 ROWS_PER_DIMENSION = 2.0  # that the design must have had by then
-_RIDGE = 1e-6  # times |x_1|^2, where there is no bound
+_RIDGE = 1e-6  # times |x_1|^2, where there is no bound, or no sigma to compare it with
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,13 @@ class Directions:
     def __init__(self, first: Array, second: Array | None, family: Family, bound: float) -> None:
         self._first, self._second = first, second
         self._family = family
-        self._scale = float(family.canonical_scale)  # type: ignore[attr-defined]
+        known = canonical_scale(family)
+        self._scale = 1.0 if known is None else float(known)
         self._basis: Basis | None = None
         self._contrasts, self._sizes = np.zeros((len(first), 0)), np.zeros(len(first))
         m = len(first)
-        self.ridge = 1.0 / (self._scale * bound**2) if bound < inf else 0.0
+        # v_s is the same for every sigma that may be tested: where none is known, the ridge cannot be in units of it.
+        self.ridge = 1.0 / (self._scale * bound**2) if bound < inf and known is not None else 0.0
         self.inverse = np.zeros((0, 0))
         self.pulls = np.zeros((m, 0))
         self.units = np.zeros(m)

@@ -97,6 +97,10 @@ class Patience(Voices):
         steps = -log(spread) / log(self.ratio) if spread > 0.0 else inf
         return min(1 + int(steps + 1e-9), MOST - 1) if steps < MOST else MOST - 1
 
+    def whole(self, space: Space) -> Mask:
+        """The first."""
+        return np.arange(len(self.shares)) == 0
+
     def of(self, space: Space, x: Array, label: int) -> Mask:
         """Voices up to the label."""
         return np.arange(len(self.shares)) <= label
@@ -154,6 +158,10 @@ class Beside(_Pair):
         shares = np.concatenate([np.log(self.share) + first, np.log1p(-self.share) + second])
         return Membership(self, space, shares, np.zeros((len(shares), 0), dtype=bool))
 
+    def whole(self, space: Space) -> Mask:
+        """Those of either."""
+        return np.concatenate([self.first.whole(space), self.second.whole(space)])
+
     def of(self, space: Space, x: Array, label: int) -> Mask:
         """Which voices of either hear the group."""
         return np.concatenate([self.first.of(space, x, label), self.second.of(space, x, label)])
@@ -178,6 +186,10 @@ class Within(_Pair):
         """Membership before anything was seen."""
         shares = np.add.outer(self.first.start(space).log_shares, self.second.start(space).log_shares).ravel()
         return Membership(self, space, shares, np.zeros((len(shares), 0), dtype=bool))
+
+    def whole(self, space: Space) -> Mask:
+        """Pairs of voices that both hear everything."""
+        return np.logical_and.outer(self.first.whole(space), self.second.whole(space)).ravel()
 
     def of(self, space: Space, x: Array, label: int) -> Mask:
         """Pairs of voices that both hear the group."""

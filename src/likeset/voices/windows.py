@@ -135,6 +135,11 @@ class Windows(Voices):
             shares = np.append(shares, self.joint_share)
         return Membership(self, space, np.log(shares), np.zeros((len(shares), 0), dtype=bool))
 
+    def whole(self, space: Space) -> Mask:
+        """The joint one, if there is one: the last."""
+        count = len(self.centres) + 1 + bool(self.joint_share)
+        return (np.arange(count) == count - 1) & bool(self.joint_share)
+
     def of(self, space: Space, x: Array, label: int = 0) -> Mask:
         """Which windows the covariate x (one row) belongs to; classes do not matter."""
         around = np.abs(_correlation_of(space)(self.centres, x[None])[:, 0]) >= self.correlation

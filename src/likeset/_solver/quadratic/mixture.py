@@ -9,10 +9,10 @@ theta - theta_0, W = diag(sqrt a) X and f_b = sqrt(a_b) (o_b + s_b / a_b - x_b't
 so that d rows of R with origins R theta_0 + u stand for all of them: a million rows cost what twenty do. Q R errs by a
 few eps |W| and eps |f|, hence M_k by at most  c eps |W| D (|W| D + |f|)  where |delta| <= D; the level is raised by it.
 
-**A ball.** By Jensen's inequality the average of the M_k with weights pi / sum pi is at most level - log sum pi on C.
-It is a quadratic of delta with gradient g, height v and smallest curvature lam at theta_0, so that C lies in
+**A ball.** By Jensen's inequality the average of the M_k with weights r is at most L = level + sum_k r_k log(r_k/pi_k)
+on C. It is a quadratic of delta with gradient g, height v and smallest curvature lam at theta_0, so that C lies in
 
-    |delta| <= D = (|g| + sqrt(|g|^2 + 2 lam (level - log sum pi - v))) / lam.
+    |delta| <= D = (|g| + sqrt(|g|^2 + 2 lam (L - v))) / lam.
 
 A larger ball around zero changes nothing, and the kernel for balls can be used.
 """
@@ -93,13 +93,22 @@ def _reference(target: MixtureSet) -> Array:
 
 
 def _distance(target: MixtureSet, theta: Array) -> float:
-    """D, rounded upwards; inf where a direction is left open."""
+    """D, rounded upwards; inf where a direction is left open. Weights pi / sum pi, or equal ones: the smaller."""
     log_shares = target.voices.log_shares
-    total = float(log_sum_exp(log_shares))
-    pulls = group_pulls(target.voices, np.exp(log_shares - total), len(target.X))
+    equal = np.full(len(log_shares), 1.0 / len(log_shares))
+    weights = (np.exp(log_shares - float(log_sum_exp(log_shares))), equal)
+    return min(_distance_of_average(target, theta, r) for r in weights)
+
+
+def _distance_of_average(target: MixtureSet, theta: Array, r: Array) -> float:
+    """D of the average of the M_k with weights r: at most level + sum_k r_k log(r_k / pi_k) on C."""
+    loud = r > 0.0
+    level = target.level + float(r[loud] @ (np.log(r[loud]) - target.voices.log_shares[loud]))
+    pulls = group_pulls(target.voices, r, len(target.X))
     heights, slopes, bends = evaluate_terms(target.terms, target.X @ theta)  # type: ignore[arg-type]
     parts = pulls * (target.gains + heights)
-    room = target.level - total - float(parts.sum()) + 64 * EPS * (1.0 + abs(target.level) + float(np.abs(parts).sum()))
+    sizes = abs(target.level) + abs(level) + float(np.abs(parts).sum())
+    room = level - float(parts.sum()) + 64 * EPS * (1.0 + sizes)
     values = np.linalg.eigvalsh((target.X.T * (pulls * bends)) @ target.X)
     lam = float(values[0]) - 64 * EPS * len(values) * float(values[-1])
     if not lam > 0.0:

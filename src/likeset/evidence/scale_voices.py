@@ -1,0 +1,343 @@
+r"""Evidence of several voices where the scale of the noise is unknown: the set lives in (theta, scale).
+
+    log R(theta, s) = log sum_k pi_k exp[ s F_k(theta) + G_k(s) ],       log R(theta) = min over s = scale^-k of it
+
+    symbol    here
+    F_k       the terms of scale one, ``terms.unit`` and ``terms.rest``, of the groups that voice k holds
+    G_k       log Q_k - M_k log s for numerators Q_k that know no scale; the gain of a numerator made for every scale,
+              ``own_gain``, for the voice that hears everything; free of s for directional voices
+
+In the coordinates (eta, s) = (s theta, s) every voice is convex: s F(eta/s) is the perspective of a convex function,
+G_k is convex in s. So is their log-sum-exp, and its level sets, seen in (theta, 1/s), are convex as well. Bounds for
+theta are maxima over the scale of bounds at a fixed one (:mod:`likeset._solver.search`), where the set is that of a
+known scale with other shares: no kernel sees anything new.
+
+The numerator of a voice must be the same from its first observation on. So ``own_gain`` belongs to voices that hear
+everything by their definition, and not to those that have not missed anything yet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import exp, inf, log
+from typing import ClassVar
+
+import numpy as np
+
+from likeset._solver import Kernel
+from likeset._solver.ball import Ball
+from likeset._solver.evaluate import log_sum_exp, reweighted, values_and_slopes
+from likeset._solver.nuisance import Gain, ScaleTerms
+from likeset._solver.problem import CurveTerms, VoiceTable
+from likeset._solver.search import SearchKernel
+from likeset._solver.voice_sums import voice_exponents
+from likeset._typing import EPS, Array, Mask
+from likeset.evidence.directional import with_directions
+from likeset.evidence.evidence import ROUNDING, Evidence, Groups, depth_of
+from likeset.voices.directions import Measured
+
+_NEWTON = 120
+_FURTHEST = 300.0  # |log s| up to which kernels are asked
+_NOTHING = 1e-9  # nats that all terms together are worth at most where s is so small that they do not count
+
+
+@dataclass(frozen=True)
+class ScaleVoices:
+    """log R as a function of theta and the scale; ``gains`` are sum w log q of every group.
+
+    voices     of every group; ``own`` is the log share of the voice that hears everything and has ``own_gain``
+    """
+
+    groups: Groups
+    terms: ScaleTerms
+    gains: Array
+    voices: VoiceTable
+    own: float
+    own_gain: Gain | None
+    threshold: float
+    bound: float
+    convex: ClassVar[bool] = False  # in theta alone: only level sets are
+    _made: dict[float, Evidence] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def with_directions(self, measured: Measured, share: float, count: int) -> ScaleVoices:
+        """The average with the voices of ``count`` contrasts, which have ``share`` of the error level."""
+        unit = Evidence(self.groups, self.terms.unit, self.gains, self.voices, self.threshold, self.bound)
+        wide = with_directions(unit, replace(measured, scale=1.0), share, count)
+        more = np.zeros(len(wide.gains) - len(self.gains))
+        terms = replace(
+            self.terms, unit=wide.terms, rest=np.append(self.terms.rest, more),
+            counts=np.append(self.terms.counts, more), constants=np.append(self.terms.constants, more),
+        )  # fmt: skip
+        own = self.own + log(1.0 - share)
+        return replace(self, groups=wide.groups, terms=terms, gains=wide.gains, voices=wide.voices, own=own)
+
+    @cached_property
+    def _table(self) -> VoiceTable:
+        """All voices that are not silent for good, the one that hears everything first."""
+        heard = Evidence(self.groups, self.terms.unit, self.gains, self.voices, self.threshold, self.bound).audible
+        if self.own == -inf:
+            return heard
+        # Directional voices have groups of their own, which the voice of all data does not hold.
+        everything = np.flatnonzero(self.terms.counts > 0.0)
+        starts = np.concatenate([[0], len(everything) + heard.starts])
+        members = np.concatenate([everything, heard.members])
+        return VoiceTable(starts, members, np.append(self.own, heard.log_shares))
+
+    @cached_property
+    def _plain(self) -> tuple[Array, Array]:
+        """log Q_k and M_k of every voice, for numerators that know no scale; zero where there is an ``own_gain``."""
+        table = self._table
+        bare = VoiceTable(table.starts, table.members, np.zeros(len(table.log_shares)))
+        finite = np.where(np.isneginf(self.gains), 0.0, self.gains)
+        log_q, counts = voice_exponents(bare, np.stack([finite + self.terms.constants, self.terms.counts]))
+        if self.own > -inf and self.own_gain is not None:
+            log_q[0] = counts[0] = 0.0
+        elif self.own > -inf and np.isneginf(self.gains).any():
+            log_q[0] = -inf
+        return log_q, counts
+
+    def _gain(self, t: Array) -> tuple[Array, Array, Array]:
+        """log pi_k + G_k, dG_k/dt and its second derivative at every t, along a new last axis."""
+        log_q, counts = self._plain
+        value = self._table.log_shares + log_q - counts * t[:, None]
+        first, second = np.broadcast_to(-counts, value.shape).copy(), np.zeros(value.shape)
+        if self.own > -inf and self.own_gain is not None:
+            own, first[:, 0], second[:, 0] = self.own_gain.derivatives(t)
+            value[:, 0] += own
+        return value, first, second
+
+    @cached_property
+    def says_nothing(self) -> bool:
+        """Whether log R is the same for every theta, and below the threshold."""
+        return len(self._table.members) == 0 or self.threshold == inf
+
+    # -- one parameter ------------------------------------------------------------------------------------------
+
+    def log_ratio(self, values: Array, scale: float | None = None) -> Array:
+        """log R of parameters with the z ``values`` at the covariates, one row each; for one scale, or the least."""
+        if len(self._table.members) == 0:
+            return np.zeros(len(values))
+        return self._ratio(self._sums(self._losses(values)[0]), scale)[0]
+
+    def contributions(self, values: Array) -> Array:
+        """What every group adds to the log ratio of all data at the scale kindest to theta, by forecasts recorded."""
+        losses = self._losses(values)[0]
+        if self.says_nothing:
+            return np.zeros_like(losses)
+        _, t = self._ratio(self._sums(losses), None)
+        free = self.gains + self.terms.constants
+        return np.exp(t)[:, None] * losses + free - self.terms.counts * t[:, None]
+
+    def allows(self, values: Array, norms: Array, scale: float | None = None) -> Mask:
+        """Whether log R <= threshold up to rounding, for parameters with these z and norms."""
+        if self.says_nothing:
+            return np.ones(len(values), dtype=bool)
+        found, rounding = self.log_ratio_with_rounding(values, norms, scale)
+        return (found < inf) & (found - self.threshold <= rounding)
+
+    def log_ratio_with_rounding(self, values: Array, norms: Array, scale: float | None = None) -> tuple[Array, Array]:
+        """log R of parameters with these z and norms, and how far off it may be."""
+        if self.says_nothing:
+            return self.log_ratio(values, scale), np.zeros(len(values))
+        losses, slopes = self._losses(values)
+        ratio, t = self._ratio(self._sums(losses), scale)
+        reach = norms[:, None] * self.groups.lengths
+        parts = self._sums(np.abs(losses) + 2.0 * self.terms.rest + slopes * reach)
+        sizes = np.exp(t) * parts.max(axis=1, initial=0.0) + self._sizes(t)
+        return ratio, 4 * ROUNDING * (1.0 + sizes)
+
+    def _sizes(self, t: Array) -> Array:
+        """What the rounding of the largest G is proportional to."""
+        log_q, counts = self._plain
+        sizes = np.max(np.abs(np.where(np.isfinite(log_q), log_q, 0.0)) + counts * np.abs(t)[:, None], axis=1)
+        if self.own > -inf and self.own_gain is not None:
+            gain = self.own_gain
+            sizes = np.maximum(sizes, [gain.size(float(at)) for at in t])
+        return np.asarray(sizes)
+
+    @property
+    def level_sets(self) -> ScaleVoices:
+        """A function of theta with the same level sets: itself."""
+        return self
+
+    def nats(self, heights: Array) -> Array:
+        """log R where the function of ``level_sets`` has these values."""
+        return heights
+
+    def height_of_a_nat(self, height: float) -> float:
+        """By how much that function grows, about, where log R grows by one."""
+        return 1.0
+
+    @cached_property
+    def size(self) -> float:
+        """What the rounding of log R is proportional to."""
+        return float(self._sizes(np.array([self._start]))[0]) if not self.says_nothing else 0.0
+
+    # -- all of them --------------------------------------------------------------------------------------------
+
+    def at(self, t: float) -> Evidence:
+        """The evidence at t = log s: that of a known scale, with what numerators earned in the shares."""
+        if t not in self._made:
+            s, table = exp(t), self._table
+            shares = self._gain(np.array([t]))[0][0]
+            kept = np.isfinite(shares)
+            if not kept.all():
+                owners = table.owners
+                members, sizes = table.members[kept[owners]], np.diff(table.starts)[kept]
+                table = VoiceTable(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), members, shares[kept])
+            else:
+                table = VoiceTable(table.starts, table.members, shares)
+            slack = 16 * EPS * (1.0 + float(self._sizes(np.array([t]))[0]) + s * float(self.terms.rest.sum()))
+            self._made[t] = Evidence(
+                self.groups, reweighted(self.terms.unit, np.full(len(self.gains), s)), s * self.terms.rest, table,
+                self.threshold + slack, self.bound,
+            )  # fmt: skip
+        return self._made[t]
+
+    @cached_property
+    def _span(self) -> tuple[float, float]:
+        """The t that are searched."""
+        low, high = self.terms.range
+        low, high = max(low, -_FURTHEST), min(high, _FURTHEST)
+        if self.bound < inf and not self.says_nothing:
+            # Below this t the terms are worth nothing anywhere in Theta, and all that counts is G.
+            most = float(self._sums(self._losses(np.zeros((1, len(self.groups.covariates))))[0]).max())
+            reach = self.bound * np.hypot(self.groups.lengths, self.groups.sticking_out)
+            unit = self.terms.unit
+            weights = unit.a if isinstance(unit, CurveTerms) else self.terms.counts
+            most = 4.0 * (most + float((weights * reach**self.terms.power).sum()))
+            if most > 0.0:
+                low = max(low, min(log(_NOTHING / most), high))
+        return low, high
+
+    def _kernel_at(self, p: float) -> Kernel:
+        t = min(max(-log(p), self._span[0]), self._span[1])
+        if t == self._span[0] and self.terms.range[0] < t:
+            # The end stands for all smaller s: there R is at least what it is with F = 0.
+            least = float(log_sum_exp(self._gain(np.array([t]))[0])[0])
+            empty = least > self.threshold + 16 * EPS * (1.0 + float(self._sizes(np.array([t]))[0]))
+            return Ball(self.groups.coordinates.shape[1], self.bound, empty=empty)
+        return self.at(t).kernel
+
+    @cached_property
+    def _start(self) -> float:
+        """A t that should be plausible: the kindest to the theta that fits best."""
+        joint = Evidence(
+            self.groups, self.terms.unit, np.zeros(len(self.gains)), VoiceTable.joint(len(self.gains)),
+            float(self._losses(np.zeros((1, len(self.groups.covariates))))[0].sum()) * 1.01 + 1e-290, self.bound,
+        )  # fmt: skip
+        kernel = joint.kernel
+        values = self.groups.coordinates @ kernel.centre
+        return float(self._ratio(self._sums(self._losses(values[None])[0]), None)[1][0])
+
+    @cached_property
+    def charge(self) -> float:
+        """Nats by which bounds raise the threshold, because covariates were merged to numerical rank."""
+        kernel = self.kernel
+        if not isinstance(kernel, SearchKernel) or not self.groups.sticking_out.any():
+            return 0.0
+        ends = (-log(p) for p in (*kernel._rough_interval, kernel._plausible[0]))
+        return max(self.at(min(max(t, self._span[0]), self._span[1])).charge for t in ends)
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """What answers for extrema and emptiness."""
+        if self.says_nothing:
+            return Ball(self.groups.coordinates.shape[1], self.bound)
+        low, high = self._span
+        return SearchKernel(
+            self._kernel_at, self._depth, exp(-high), exp(-low), exp(-self._start), self.bound, inverse=True
+        )  # fmt: skip
+
+    def interval_of_scale(self) -> tuple[float, float] | None:
+        """The least and the largest scale that some theta makes plausible; None if there is none."""
+        low, high = self.terms.range
+        if self.says_nothing:
+            return self.terms.scale(high), self.terms.scale(low)
+        kernel = self.kernel
+        assert isinstance(kernel, SearchKernel)
+        if kernel.status == "empty":
+            return None
+        ends = kernel.interval
+        return (
+            self.terms.scale(high if ends[0] <= kernel.low else -log(ends[0])),
+            self.terms.scale(low if ends[1] >= kernel.high else -log(ends[1])),
+        )
+
+    def reweighted(self, weights: Array, threshold: float) -> ScaleVoices:
+        """One voice, in which every covariate counts with a weight v in [0, 1]; by forecasts that know no scale."""
+        groups, terms, kept = self.groups, self.terms, np.ones(len(self.gains), dtype=bool)
+        if groups.loads is not None:
+            groups = groups.without_combinations()
+            kept = np.arange(len(self.gains)) < len(groups.owners)
+        v, every = groups.spread(weights), np.ones(len(self.gains))
+        every[kept] = v
+        terms = replace(
+            terms, unit=reweighted(terms.unit, every, kept), rest=v * terms.rest[kept], counts=v * terms.counts[kept],
+            constants=v * terms.constants[kept],
+        )  # fmt: skip
+        gains = np.where(v > 0, v * np.where(v > 0, self.gains[kept], 0.0), 0.0)
+        none = VoiceTable(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
+        return replace(
+            self, groups=groups, terms=terms, gains=gains, voices=none, own=0.0, own_gain=None, threshold=threshold
+        )  # fmt: skip
+
+    def _depth(self, p: float) -> tuple[float, float]:
+        """Bounds of level - min over theta of log R, where the set at p is empty."""
+        return depth_of(self.at(min(max(-log(p), self._span[0]), self._span[1])))
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _losses(self, values: Array) -> tuple[Array, Array]:
+        """F of every group, which is not negative, and how steep it is at most."""
+        losses, slopes = values_and_slopes(self.terms.unit, self.groups.spread(values))
+        return np.maximum(losses + self.terms.rest, 0.0), np.abs(slopes)
+
+    def _sums(self, per_group: Array) -> Array:
+        """Sums over the groups of every voice."""
+        table = self._table
+        return voice_exponents(VoiceTable(table.starts, table.members, np.zeros(len(table.log_shares))), per_group)
+
+    def _ratio(self, F: Array, scale: float | None) -> tuple[Array, Array]:
+        """log R and the log s it belongs to, from F of every voice."""
+        t = self._kindest(F) if scale is None else np.full(len(F), self.terms.log_s(scale))
+        with np.errstate(over="ignore", invalid="ignore"):
+            grown = np.where(F > 0.0, F * np.exp(t)[:, None], 0.0)
+        return log_sum_exp(self._gain(t)[0] + grown), t
+
+    def _kindest(self, F: Array) -> Array:
+        """Where log R is least, for every row of F: R is convex in s, so its slope in t = log s changes sign once."""
+        low, high = (np.full(len(F), end) for end in self.terms.range)
+        t = np.clip(np.zeros(len(F)), low, high)
+        counts = np.where(self._table_is_own, 0.0, self._plain[1]).sum()
+        total = F.sum(axis=1)
+        if counts > 0.0:
+            t = np.clip(np.where(total > 0.0, np.log(counts / np.where(total > 0.0, total, 1.0)), high), low, high)
+        for number in range(_NEWTON):
+            value, first, second = self._gain(t)
+            with np.errstate(over="ignore", invalid="ignore"):
+                grown = np.where(F > 0.0, F * np.exp(t)[:, None], 0.0)
+                value, first, second = value + grown, first + grown, second + grown
+                top = value.max(axis=1, keepdims=True)
+                shares = np.exp(value - top)
+                shares /= shares.sum(axis=1, keepdims=True)
+                slope = (shares * first).sum(axis=1)
+                bend = (shares * (second + (first - slope[:, None]) ** 2)).sum(axis=1)
+                slope = np.where(np.isfinite(slope), slope, inf)
+                low, high = np.where(slope < 0.0, t, low), np.where(slope > 0.0, t, high)
+                new = t - slope / bend
+            # Between brackets, and halved now and then: where R grows like exp(e^t), Newton's steps have length one.
+            steady = (bend > 0.0) & (low < new) & (new < high) & ((number % 4 != 3) | (np.abs(new - t) < 0.5))
+            new = np.where(slope == 0.0, t, np.where(steady, new, 0.5 * (low + high)))
+            done = np.abs(new - t) <= 1e-12 * (1.0 + np.abs(t))
+            t = new
+            if done.all():
+                break
+        return t
+
+    @property
+    def _table_is_own(self) -> Mask:
+        is_own = np.zeros(len(self._table.log_shares), dtype=bool)
+        is_own[:1] = self.own > -inf and self.own_gain is not None
+        return is_own
