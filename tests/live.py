@@ -42,7 +42,7 @@ class LiveObjects:
         self.windows = [around, listed, ls.Windows.covering(self.grid), patience, patience.beside(around)]
         self.windows.append(patience.within(around))
         contrasts = [ls.Contrasts(np.eye(2), simultaneous, others=patience) for simultaneous in (True, False)]
-        self.windows += contrasts
+        self.windows += [*contrasts, ls.Duels(np.eye(2))]
         self.sequences = [self._fed(f, self.plane) for f in self.families]
         self.sequences += [self._fed(ls.Gaussian(0.3), s) for s in self.spaces[1:]]
         self.sequences += [self._fed(ls.Poisson(), self.plane, predictor=p) for p in self.predictors]
@@ -213,7 +213,7 @@ def good_value(live, name, owner, label, pick):
 
     ``pick`` chooses one of a list. Names that are not known get a plain number: a new parameter needs no entry here.
     """
-    policy = owner if hasattr(owner, "ask") else None
+    policy = owner if hasattr(owner, "ask") and hasattr(owner, "seq") else None
     sequence = policy.seq if policy else owner
     space = owner if isinstance(owner, (ls.Linear, ls.RKHS)) else getattr(sequence, "space", None) or live.plane
     family = owner if hasattr(owner, "curvature_bounds") else getattr(sequence, "family", ls.Gaussian(0.3))

@@ -43,6 +43,7 @@ PLUMBING = {
     "weight",
     "including",
     "of",
+    "whole",
     "from_settings",
     "statistics",
 }
@@ -486,7 +487,8 @@ def test_the_ends_of_a_band_do_not_cross():
 
 def test_a_reward_that_turns_where_nobody_looked_does_not_cross():
     """Without a bound on theta nothing tells how far to look; crossed ends are refused when they occur."""
-    policy = ls.UCB(ls.ConfidenceSequence(ls.Gaussian(), ls.Linear(1, np.inf)), [[1.0]], reward=turns_at_nine)
+    sequence = ls.ConfidenceSequence(ls.Gaussian(), ls.Linear(1, np.inf), alarm=False)  # outcomes without noise
+    policy = ls.UCB(sequence, [[1.0]], reward=turns_at_nine)
     policy.seq.update([[1.0]] * 30, [40.0] * 30)
     with pytest.raises(ls.PieceError, match="not increasing between"):
         policy.intervals()

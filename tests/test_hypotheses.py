@@ -339,7 +339,7 @@ def test_without_data_there_is_no_evidence_except_against_the_impossible():
     assert (found.p_value[1:] == 1.0).all() and found.log_e_value[1:] == pytest.approx(0.0, abs=1e-9)
     assert (found.gap < 1e-6).all()
     # A direction that no covariate has touched: half of Theta is always allowed.
-    sequence = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(2, 1.0))
+    sequence = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(2, 1.0), alarm=False)  # twenty equal counts are suspicious
     sequence.update([[1.0, 0.0]] * 20, [1] * 20)
     assert sequence.set.evidence([0.0, 1.0], below=-0.5).p_value[0] == 1.0
     assert sequence.set.evidence([0.0, 1.0], below=-1.01).p_value[0] == 0.0

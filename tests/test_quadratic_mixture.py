@@ -49,9 +49,12 @@ def test_bounds_are_those_of_weighted_joint_sets(kind, monkeypatch):
     found, evidence = s._kernel.solve(A), s._evidence
     other = by_weighted_joint_sets(monkeypatch, s).solve(A)
     width = other.upper - A @ s._kernel.centre
-    assert (found.upper >= other.values).all()
+    # Outcomes near a million leave the slower way without an answer: it says so, and that all is allowed.
+    certified = np.isfinite(other.upper)
+    assert certified.all() or kind == "far"
+    assert (found.upper >= other.values)[certified].all()
     assert (found.upper <= other.upper + 1e-5 * width).all()
-    assert (found.upper - found.values <= 1e-6 * width).all()
+    assert (found.upper - found.values <= 1e-6 * (found.upper - A @ s._kernel.centre)).all()
     # what attains them is judged by all rows
     ratios = evidence.log_ratio(found.points @ evidence.groups.coordinates.T)
     assert (ratios <= evidence.threshold + (1e-5 if kind == "far" else 1e-6)).all()

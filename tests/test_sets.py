@@ -204,7 +204,8 @@ def test_all_zero_counts_without_a_bound():
 
 
 def test_one_dimensional_gaussian_interval_in_closed_form():
-    sequence = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(1, np.inf), 0.05, predictor=ls.Mixture([1.0]))
+    pieces = {"predictor": ls.Mixture([1.0]), "alarm": False}
+    sequence = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(1, np.inf), 0.05, **pieces)
     y = np.random.default_rng(0).normal(0.3, 1.0, size=50)
     sequence.update(np.ones(50), y)
     # { z : sum (y - z)^2/2 <= log 20 - log evidence + const }, a quadratic in z

@@ -333,7 +333,8 @@ def test_daily_totals_are_rows():
     assert (control["n"], treated["n"]) == (2084, 2090)
     assert treated["observed"] == pytest.approx(384 / 2090)
     assert treated["lower"] < 384 / 2090 < treated["upper"] and treated["verdict"] == "better"
-    sequence = ls.ConfidenceSequence(ls.Bernoulli(), study.set.space, voices=study._fresh().sequence.voices)
+    pieces = study._fresh().sequence
+    sequence = ls.ConfidenceSequence(ls.Bernoulli(), study.set.space, voices=pieces.voices, alarm=pieces.alarm)
     sequence.update(np.eye(2)[[0, 1, 0, 1]], [d[2] for d in days], trials=[d[1] for d in days])
     assert treated["z_lower"] == sequence.set.lower([[0.0, 1.0]])[0]
 

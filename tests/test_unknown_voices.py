@@ -428,3 +428,14 @@ def test_a_range_that_excludes_the_data_is_refuted():
             sequence.set.upper(ARMS)
         with pytest.raises(ls.EmptySetError):
             sequence.set.nuisance_interval()
+
+
+def test_evidence_against_equality_has_a_gap_that_is_true():
+    """One side of the hypothesis holds the least evidence, which has no certificate of its own: the other decides."""
+    rng = np.random.default_rng(1)
+    sequence = ls.ConfidenceSequence(ls.Gaussian(ls.Unknown()), ls.Linear(2), ALPHA, voices=ls.Patience())
+    x = np.eye(2)[rng.integers(2, size=120)]
+    sequence.update(x, x @ [60.0, 40.0] + 15.0 * rng.normal(size=120))
+    found, side = (sequence.set.evidence([1.0, -1.0], **{sense: 0.0}) for sense in ("equal", "below"))
+    assert 5.0 < found.log_e_value[0] == side.log_e_value[0]
+    assert 0.0 < found.gap[0] < 0.01 * found.log_e_value[0]

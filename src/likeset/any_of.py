@@ -61,7 +61,7 @@ class AnyOf(Atomic):
     >>> import likeset as ls
     >>> line = ls.Linear(dim=1, bound=3.0)
     >>> seq = ls.AnyOf((ls.Poisson(), line), (ls.Geometric(), line), alpha=0.05)
-    >>> seq.update([[1.0]] * 200, [3, 4, 2, 3, 3, 4, 3, 2] * 25)
+    >>> seq.update([[1.0]] * 200, [3, 6, 1, 3, 4, 5, 0, 2] * 25)
     >>> seq.set.refuted
     ('Geometric() on Linear(dim=1, bound=3)',)
     >>> low, high = seq.set.interval([1.0])

@@ -268,9 +268,9 @@ class LikelihoodSet:
         >>> for of in ("difference", "ratio", "odds"):
         ...     low, high = seq.set.contrast([1.0, 1.0], [1.0, 0.0], of=of)
         ...     print(f"{of}: {low[0]:.2f} to {high[0]:.2f}")
-        difference: -0.01 to 0.59
-        ratio: 0.97 to 4.54
-        odds: 0.94 to 16.18
+        difference: -0.02 to 0.59
+        ratio: 0.97 to 4.55
+        odds: 0.94 to 16.23
         """
         of = choice("of", of, tuple(LINK))
         if self._family is None:
@@ -289,7 +289,7 @@ class LikelihoodSet:
 
         >>> import numpy as np, likeset as ls
         >>> seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(dim=2, bound=3.0))
-        >>> seq.update([[1.0, 0.0], [0.0, 1.0]] * 50, [2, 1, 1, 0, 3, 1, 2, 0, 2, 1] * 10)
+        >>> seq.update([[1.0, 0.0], [0.0, 1.0]] * 50, [2, 1, 1, 0, 4, 3, 0, 0, 3, 1] * 10)
         >>> low, high = seq.set.bounds_of(lambda a, b: 5.0 * np.exp(a) - 2.0 * np.exp(b), [1.0, 0.0], [0.0, 1.0])
         >>> bool(low[0] < 5 * 2.0 - 2 * 0.6 < high[0])
         True

@@ -65,7 +65,7 @@ class Prepared(Kernel):
         the maximiser over C, which is none of them.
         """
         start = self.centre
-        voices = np.exp(self.target.voices.log_shares)
+        voices = _shares(self.target)
         theta, bound = self._weighted(voices, a)
         point, upper = start, bound
         mean, step, blind = theta, 1.0, 0
@@ -125,7 +125,7 @@ def prepare(target: MixtureSet, prepare_joint: Prepare) -> Prepared:
 
     The distance of C_r from being empty, min_theta sum_k r_k M_k(theta) - KL(r | pi), is raised by the same moves as h.
     """
-    voices = np.exp(target.voices.log_shares)
+    voices = _shares(target)
     best, lowest, step = np.zeros(target.X.shape[1]), np.inf, 1.0
     for _ in range(MAX_STEPS):
         found = prepare_joint(weighted_set(target, voices))
@@ -141,6 +141,12 @@ def prepare(target: MixtureSet, prepare_joint: Prepare) -> Prepared:
     return Prepared("regular" if lowest < target.level else "point", best, target, prepare_joint)
 
 
+def _shares(target: MixtureSet) -> Array:
+    """The shares, in proportion: with what numerators earned in them they may be too large for a number."""
+    log_shares = target.voices.log_shares
+    return np.asarray(np.exp(log_shares - log_shares.max()))
+
+
 def weighted_set(target: MixtureSet, voices: Array) -> LevelSet:
     """C_r, without the covariates that carry no weight."""
     voices = np.where(voices > SILENT, voices, 0.0)
@@ -148,10 +154,12 @@ def weighted_set(target: MixtureSet, voices: Array) -> LevelSet:
     windows = target.voices
     weights = group_pulls(windows, voices, len(target.X))
     loud = voices > 0.0
-    divergence = float(np.sum(voices[loud] * (np.log(voices[loud]) - windows.log_shares[loud])))
+    parts = voices[loud] * (np.log(voices[loud]) - windows.log_shares[loud])
+    divergence = float(np.sum(parts))
     used = weights > 0.0
     level = target.level + divergence - float(weights[used] @ target.gains[used])
-    level += 64 * EPS * (abs(target.level) + divergence + float(np.abs(weights[used] * target.gains[used]).sum()))
+    sizes = float(np.abs(parts).sum() + np.abs(weights[used] * target.gains[used]).sum())
+    level += 64 * EPS * (abs(target.level) + sizes)
     return LevelSet(target.X[used], reweighted(target.terms, weights, used), level, target.radius)
 
 

@@ -42,10 +42,10 @@ def evidence_against(s: LikelihoodSet, x: Any, below: Any, above: Any, equal: An
         for question in np.unique(asked):
             rows, answering = asked == question, s if question < 0 else s._of_its_own(int(question))
             with SingleThreadedBlas():
-                found = least_evidence(answering, sign * inside[rows], outside[rows], sign * limit[rows])
+                least, most = least_evidence(answering, sign * inside[rows], outside[rows], sign * limit[rows])
             # of two sides the larger, by convexity
-            low[rows] = np.maximum(low[rows], found.log_e_value)
-            high[rows] = np.maximum(high[rows], found.log_e_value + found.gap)
+            low[rows] = np.maximum(low[rows], least)
+            high[rows] = np.maximum(high[rows], most)
     gap = np.zeros(len(limit))
     np.subtract(high, low, out=gap, where=high > low)
     return EValue(low, gap)

@@ -75,8 +75,8 @@ class EValue:
         return np.exp(-np.maximum(self.log_e_value, 0.0))
 
 
-def least_evidence(s: LikelihoodSet, inside: Array, outside: Array, reach: Array) -> EValue:
-    """Certified min { log R(theta) : a'theta >= b, theta in Theta } for every direction a and its b, ``reach``.
+def least_evidence(s: LikelihoodSet, inside: Array, outside: Array, reach: Array) -> tuple[Array, Array]:
+    """Certified bounds of min { log R(theta) : a'theta >= b, theta in Theta } for every direction a and b, ``reach``.
 
     Directions are given by coordinates ``inside`` the basis and lengths ``outside`` its span. At the set's own alpha
     the answer is on the side of log(1/alpha) that ``upper`` says: above it where the bound of a'theta is below b,
@@ -136,7 +136,7 @@ class _Search:
                 self._solve(float(level), np.array([row]))
             active = self._open(active)
 
-    def answer(self) -> EValue:
+    def answer(self) -> tuple[Array, Array]:
         """The bounds found, less what the basis may owe, on the side of log(1/alpha) that ``upper`` is on."""
         low, high = self.low.copy(), np.maximum(self.high, self.low)
         if self.evidence.charge > 0.0:
@@ -149,15 +149,13 @@ class _Search:
         margin = 8 * EPS * (1.0 + abs(level))  # far less than kernels allow for the rounding of a level
         refuted = self.decided < self.reach
         low = np.where(refuted, np.maximum(low, level + margin), np.minimum(low, level - margin))
-        low, high = np.where(self.impossible, inf, low), np.where(self.impossible, inf, np.maximum(high, low))
-        gap = np.zeros(len(low))
-        np.subtract(high, low, out=gap, where=high > low)
-        return EValue(low, gap)
+        return np.where(self.impossible, inf, low), np.where(self.impossible, inf, np.maximum(high, low))
 
-    def silence(self) -> EValue:
+    def silence(self) -> tuple[Array, Array]:
         """The answer where log R is the same for every theta."""
         constant = float(self.s._evidence.log_ratio(np.zeros((1, len(self.s._evidence.groups.covariates))))[0])
-        return EValue(np.where(self.impossible, inf, min(constant, 0.0)), np.zeros(len(self.reach)))
+        both = np.where(self.impossible, inf, min(constant, 0.0))
+        return both, both
 
     # -- one level ----------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ class LowerBound(Policy):
 
     >>> import likeset as ls
     >>> seq = ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(dim=2, bound=2.0), alpha=0.1)
-    >>> seq.update([[1.0, 0.0]] * 20, [0.5] * 20)                   # what is known: the first arm pays about 0.5
+    >>> seq.update([[1.0, 0.0]] * 20, [0.0, 1.0] * 10)                 # what is known: the first arm pays about 0.5
     >>> arms = [[1.0, 0.0], [0.0, 1.0]]
     >>> ls.LowerBound(seq, arms).ask(), ls.UCB(seq, arms).ask()
     (0, 1)

@@ -169,7 +169,7 @@ class Policy(ABC):
 
         >>> import likeset as ls
         >>> seq = ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(dim=2, bound=2.0), alpha=0.1)
-        >>> seq.update([[1.0, 0.0], [0.0, 1.0]] * 40, [0.5, -0.5] * 40)
+        >>> seq.update([[1.0, 0.0], [0.0, 1.0]] * 40, [1.0, -1.0, 0.0, 0.0] * 20)
         >>> choice = ls.UCB(seq, [[1.0, 0.0], [0.0, 1.0]]).recommend()
         >>> choice.arm, choice.lower < 0.5 < choice.lower + choice.gap
         (0, True)

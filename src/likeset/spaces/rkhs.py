@@ -73,15 +73,32 @@ class RKHS:
     True
     """
 
-    def __new__(cls, kernel: Kernel | None = None, bound: Any = None, *arguments: Any, **options: Any) -> Any:
+    def __new__(
+        cls,
+        kernel: Kernel | None = None,
+        bound: float | None = None,
+        domain: Any = None,
+        dim: int | None = None,
+        box: Any = None,
+        height: float | None = None,
+        length_scales: Any = None,
+    ) -> Any:
         """Without a kernel, a menu of spaces; otherwise this space."""
-        if kernel is None and cls is RKHS and (options or arguments):
-            if bound is not None or arguments or "dim" in options:
+        given = {"box": box, "height": height, "length_scales": length_scales}
+        options = {name: value for name, value in given.items() if value is not None}
+        if kernel is not None and options:
+            name = next(iter(options))
+            raise InvalidArgumentError(
+                name, options[name], "belongs to a menu of kernels, and a kernel is given",
+                "leave it out, or pass kernel=None",
+            )  # fmt: skip
+        if kernel is None and cls is RKHS and (options or domain is not None):
+            if bound is not None or dim is not None:
                 raise InvalidArgumentError(
                     "kernel", None, "comes with a bound or a number of coordinates, and a menu has its own",
                     "pass RKHS(kernel=None, domain=..., height=...), or a kernel",
                 )  # fmt: skip
-            return Menu(**options)
+            return Menu(domain, **options)
         return super().__new__(cls)
 
     def __init__(self, kernel: Kernel, bound: float, domain: Any = None, dim: int | None = None) -> None:

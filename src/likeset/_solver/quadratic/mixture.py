@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -32,14 +33,20 @@ from likeset._typing import EPS, Array, IntArray
 
 FEW = 4  # times d: as many rows of one kind are left as they are
 BLOCK = 1 << 16  # rows that are factorised at once
+WIDE = 1e-6  # of the distance to the centre: gaps that are looked at again
 DEAREST = 1e-7  # nats that few rows may cost; otherwise all of them are kept
 
 
 @dataclass(frozen=True)
 class Enclosed(Kernel):
-    """A set without a ball that lies in one: along a direction that leaves the span it is unbounded."""
+    """A set without a ball that lies in one: along a direction that leaves the span it is unbounded.
+
+    ``otherwise`` makes a slower kernel of the same set. It is asked where ``inner`` leaves a wide gap, which happens
+    where rounding is large beside the level: both bounds hold, the sharper one counts.
+    """
 
     inner: Kernel
+    otherwise: Callable[[], Kernel]
     starts_near = True
 
     @property
@@ -53,7 +60,21 @@ class Enclosed(Kernel):
         return self.inner.centre
 
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
-        return self.inner._solve(A, near, tolerance)
+        found = self.inner._solve(A, near, tolerance)
+        width = found.upper - A @ self.inner.centre
+        wide = np.flatnonzero(found.upper - found.values > WIDE * width)
+        if len(wide) == 0 or self._other.status != "regular":
+            return found
+        again = self._other.solve(A[wide], tolerance)
+        sharper = np.minimum(found.upper[wide], again.upper)
+        attained = (again.values > found.values[wide]) & (again.upper < np.inf)
+        found.upper[wide] = sharper
+        found.points[wide[attained]], found.values[wide[attained]] = again.points[attained], again.values[attained]
+        return found
+
+    @cached_property
+    def _other(self) -> Kernel:
+        return self.otherwise()
 
     def _solve_outside(self, A: Array, outside: Array, near: Array | None, tolerance: float) -> Solution:
         n, d = A.shape
@@ -77,7 +98,7 @@ def prepare(target: MixtureSet, otherwise: Callable[[MixtureSet], Kernel]) -> Ke
     if not distance < math.inf:
         return otherwise(target)
     radius = 2.0 * (float(np.linalg.norm(theta)) + distance)
-    return Enclosed(mixture.prepare(replace(target, radius=radius)))
+    return Enclosed(mixture.prepare(replace(target, radius=radius)), partial(otherwise, target))
 
 
 def _reference(target: MixtureSet) -> Array:
