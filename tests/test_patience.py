@@ -118,6 +118,7 @@ def test_one_step_growth_is_at_most_one(family, kind):
     checks.check_growth(sequence, ARMS[1], [theta, [0.0, 0.0], [-1.0, 0.8]])
 
 
+@pytest.mark.slow
 def test_one_step_growth_of_a_family_of_the_users_own():
     sequence = ls.ConfidenceSequence(OWN, ls.Linear(2, 1.5), ALPHA, voices=ls.Patience())
     sequence.update(ARMS[[0, 3, 0, 5]], [0.5, -0.1, 0.7, 0.2])

@@ -61,9 +61,9 @@ OWN_FAMILY = ls.CustomFamily(lambda y, z: 0.5 * (y - z) ** 2 + 0.5 * np.log(2 * 
 
 CASES = {
     "gaussian": (lambda: linear(ls.Gaussian(0.5)), "real"),
-    "gaussian, windows": (lambda: functions(ls.Gaussian(0.5), alarm=False), "function"),
+    "gaussian, windows": (lambda: functions(ls.Gaussian(0.5)), "function"),
     "own weighting": (lambda: functions(ls.Gaussian(0.5), windows=None, weighting=Halving()), "function"),
-    "poisson": (lambda: linear(ls.Poisson(), weighting=ls.BiasWeighting(), alarm=False), "count"),  # no such counts
+    "poisson": (lambda: linear(ls.Poisson(), weighting=ls.BiasWeighting()), "count"),
     "poisson, ftrl": (lambda: linear(ls.Poisson(), predictor=ls.FTRL()), "count"),
     "poisson, vaw": (lambda: linear(ls.Poisson(), predictor=ls.VAW(), weighting=ls.BiasWeighting("exact")), "count"),
     "laplace": (lambda: linear(ls.Laplace(0.5)), "real"),
@@ -301,7 +301,8 @@ def test_threads_may_share_a_sequence(case):
         try:
             while not stop.is_set():
                 snapshot = sequence.set
-                assert np.isfinite(snapshot.upper(asked)).all()
+                if not snapshot.is_empty:  # rows are no draws from the model, and the alarm may say so
+                    assert np.isfinite(snapshot.upper(asked)).all()
                 assert snapshot.n_observations <= sequence.n_observations
                 time.sleep(1e-3)
         except BaseException as error:
