@@ -25,7 +25,10 @@ def answers(sequence, kind):
     """What the set says; the sequence then goes on, or refuses with a typed error to build on a state that is a lie."""
     rows = np.array(COVARIATES[kind.partition("-")[0]])
     rows = rows if rows.shape[1:] == sequence.space.covariate_shape else sequence.ledger.x.rows[:2]
-    said = [] if sequence.set.is_empty else [*sequence.set.upper(rows), *sequence.set.lower(rows)]
+    if not sequence.family.convex:  # no extrema: what it says of two parameters
+        said = sequence.set.log_ratio(np.array([np.zeros(sequence.space.dim), np.full(sequence.space.dim, 0.1)]))
+    else:
+        said = [] if sequence.set.is_empty else [*sequence.set.upper(rows), *sequence.set.lower(rows)]
     later = sequence.ledger.y.rows[:1] if sequence.n_observations else sequence.family.sample(np.zeros(1), RNG)
     with contextlib.suppress(ls.errors.LikesetError):
         for row in rows:

@@ -411,6 +411,11 @@ def test_one_row_serves_many_bounds():
     assert many.log_e_value[1] == pytest.approx(s.evidence([1.0, 0.0, 0.0], above=1.0).log_e_value[0], abs=1e-5)
 
 
+def test_no_rows_have_no_evidence():
+    found = filled(ls.Gaussian(0.5)).set.evidence(np.zeros((0, 3)), above=1.0)
+    assert found.log_e_value.shape == found.gap.shape == (0,)
+
+
 def test_sets_that_are_no_e_processes_say_so():
     rival = comparison.applicable(ls.Gaussian(0.5), ls.Linear(2, 1.0), 0.1)
     levels = [c for c in rival.values() if hasattr(c.set, "has_other_levels")]

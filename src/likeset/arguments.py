@@ -161,6 +161,19 @@ def file_path(name: str, value: Any) -> Path:
     return Path(text)
 
 
+def database_path(name: str, value: Any) -> Path:
+    """The full path of a file, there or not, that can be opened and is no folder."""
+    target = file_path(name, value)
+    try:
+        folder, full = target.is_dir(), Path(os.path.realpath(target))
+    except (OSError, ValueError) as error:  # too long a name, a loop of links, a folder that may not be searched
+        said = getattr(error, "strerror", None) or error
+        raise InvalidArgumentError(name, str(value), f"cannot be used ({said})", "pass another path") from error
+    if folder:
+        raise InvalidArgumentError(name, str(value), "is a folder", "pass the path of a file")
+    return full
+
+
 @contextmanager
 def writing(path: Path) -> Iterator[Path]:
     """What the system says against writing to a path, as a typed error."""

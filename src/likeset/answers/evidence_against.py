@@ -56,14 +56,15 @@ def _rows_and_limits(s: LikelihoodSet, x: Any, name: str, value: Any) -> tuple[A
     inside, outside = s._directions(x)
     asked = s._asked(x)
     limits = real_array(name, value)
-    if limits.ndim > 1 or (limits.ndim == 1 and len(limits) != len(inside) and 1 not in (len(limits), len(inside))):
+    fits = limits.ndim == 1 and len(limits) > 0 and (len(inside) == 1 or len(limits) in (1, len(inside)))
+    if limits.ndim != 0 and not fits:
         raise ShapeError(
             name,
             value,
             f"has shape {limits.shape}",
             f"pass one number, or one for each of the {len(inside)} rows of x",
         )
-    n = max(len(inside), limits.size)
+    n = limits.size if len(inside) == 1 else len(inside)
     return (
         np.broadcast_to(inside, (n, inside.shape[1])),
         np.broadcast_to(outside, (n,)),

@@ -17,9 +17,9 @@ import numpy as np
 
 from likeset import __version__
 from likeset._typing import Array
-from likeset.arguments import file_path
+from likeset.arguments import database_path
 from likeset.embedded import NOTHING, Given
-from likeset.errors import FileFormatError, InvalidArgumentError, LikesetError, PieceError
+from likeset.errors import FileFormatError, LikesetError, PieceError
 from likeset.evidence.ledger import Ledger
 from likeset.evidence.own_pieces import copied
 from likeset.persistence.descriptions import describe, piece_from
@@ -50,9 +50,7 @@ class DurableRecord:
         if sequence.alarm:  # journals of earlier releases have none
             definition["alarm"] = "auto" if sequence._alarm_is_automatic else 1
         definition = json.loads(json.dumps(definition))  # as it will be read
-        target = file_path("path", path)
-        if target.is_dir():
-            raise InvalidArgumentError("path", str(path), "is a folder", "pass the path of a file")
+        target = database_path("path", path)
         self.journal = Journal(target, definition, left_open=("alarm",) if sequence._alarm_is_automatic else ())
         kept = self.journal.definition.get("alarm")
         sequence.alarm, sequence._alarm_is_automatic = kept is not None, kept == "auto"

@@ -6,15 +6,18 @@ r"""Saving and loading a sequence: a zip file with a JSON header and plain array
     weigher/*.npy          the running weighting
     alarm/*.npy            what laws outside the model have forecast, if there is an alarm
 
-What follows from the rows is not read but made again, see ``rebuild``. The states of forecaster and weigher
-are taken over if they fit; otherwise, or if the basis is no longer the one they were saved with, the pieces observe the
-rows again. Validity never hangs on them: any normalised forecast made before y will do.
+What follows from the rows is not read but made again, see ``rebuild``. The states of forecaster, weigher and alarm
+are taken over if they fit, and if rows and states bear the seal that they were written with; otherwise, or if the basis
+is no longer the one they were saved with, the pieces observe the rows again. Validity hardly ever hangs on them, since
+any normalised forecast made before y will do; but what the alarm has heard, and where a scale is unknown what the
+numerator has earned, is evidence. The seal is for accidents: who can write the file can write another seal.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -27,6 +30,7 @@ from likeset.arguments import file_path
 from likeset.embedded import NOTHING
 from likeset.errors import FileFormatError, InvalidArgumentError, MissingPackageError, PieceError
 from likeset.families.merged import MergedData
+from likeset.families.nuisance_family import NuisanceFamily
 from likeset.persistence.archive import Archive, header_bytes, write_archive
 from likeset.persistence.atomic_file import replace_file
 from likeset.persistence.descriptions import MAX_PIECES, count_of, describe, piece_from
@@ -107,7 +111,7 @@ def _contents(sequence: ConfidenceSequence) -> tuple[dict[str, Any], dict[str, A
     header["windows"] = None if sequence.voices is None else describe(sequence.voices)
     if sequence.alarm:  # files of earlier releases have none
         header["alarm"] = 1
-    header |= {"n_observations": len(ledger), "arrays": list(arrays)}
+    header |= {"n_observations": len(ledger), "arrays": list(arrays), "seal": _seal(arrays)}
     if count_of(header["predictor"]) > MAX_PIECES:
         raise InvalidArgumentError(
             "predictor", sequence.predictor, f"has more than {MAX_PIECES} members", "aggregate fewer predictors"
@@ -189,7 +193,9 @@ def _sequence_from(archive: Archive | Part, own: dict[str, Any]) -> ConfidenceSe
     shown = {role: piece for role, piece in todo.items() if not _has_state(piece)}
     with _blaming_the_file(archive, arguments_too=not is_own):
         data = rebuilt(sequence, rows, shown.values(), limits)
-    agree = same_coordinates(saved, running.ledger.merged.coordinates)
+    agree = same_coordinates(saved, running.ledger.merged.coordinates) and _sealed(archive, rows, states, heard)
+    if "seal" not in header and (running.alarm is not None or isinstance(sequence.family, NuisanceFamily)):
+        agree = False  # states that hold evidence need one
     again = {
         role: _fresh(role, sequence)
         for role, piece in todo.items()
@@ -204,6 +210,25 @@ def _sequence_from(archive: Archive | Part, own: dict[str, Any]) -> ConfidenceSe
         with _blaming_the_file(archive, arguments_too=not is_own):
             rebuilt(sequence, rows, again.values(), limits)
     return sequence
+
+
+def _seal(arrays: Mapping[str, Array]) -> str:
+    """A digest of arrays and their names; that of the coordinates is not in it: they are compared as numbers."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays.keys() - {COORDINATES}):
+        digest.update(f"{name} {arrays[name].shape} ".encode())
+        digest.update(np.ascontiguousarray(arrays[name], dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _sealed(archive: Archive | Part, rows: Rows, states: dict[str, dict[str, Array]], heard: dict[str, Array]) -> bool:
+    """Whether rows and states are those that were written together; files of earlier releases do not say."""
+    if "seal" not in archive.header:
+        return True
+    arrays = {f"ledger/{name}": getattr(rows, name) for name in ("x", "y", "weights", "log_q", "classes", "given")}
+    arrays |= {f"{role}/{name}": array for role, state in states.items() for name, array in state.items()}
+    arrays |= {f"alarm/{name}": array for name, array in heard.items()}
+    return bool(archive.header["seal"] == _seal({n: a for n, a in arrays.items() if n in archive.header["arrays"]}))
 
 
 class Part:

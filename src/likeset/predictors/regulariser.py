@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,11 @@ def checked_penalty(value: Any) -> float | Array | Callable[[int], Any]:
     """A positive number, a positive definite matrix, or a function of t."""
     if callable(value) and not isinstance(value, type):
         return value  # type: ignore[no-any-return]
-    if np.ndim(value) == 0:
+    if isinstance(value, Number):
         return positive("penalty", value)
     matrix = real_array("penalty", value)
+    if matrix.ndim == 0:
+        return positive("penalty", matrix.item())
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise ShapeError("penalty", value, f"has shape {matrix.shape}", "pass a number or a square matrix")
     if not np.allclose(matrix, matrix.T, rtol=1e-12, atol=0.0):

@@ -101,9 +101,15 @@ class RKHS:
             return Menu(domain, **options)
         return super().__new__(cls)
 
-    def __init__(self, kernel: Kernel, bound: float, domain: Any = None, dim: int | None = None) -> None:
-        if not callable(kernel):
+    def __init__(
+        self, kernel: Kernel | None = None, bound: float | None = None, domain: Any = None, dim: int | None = None
+    ) -> None:
+        if kernel is None or not callable(kernel):
             raise InvalidArgumentError("kernel", kernel, "is not callable", "pass k(X, Y), e.g. RBF(0.1)")
+        if bound is None:
+            raise InvalidArgumentError(
+                "bound", None, "is missing", "pass bound=, a promise about the norm, or kernel=None for a menu of both"
+            )
         self.kernel = kernel
         self.bound = positive("bound", bound)
         self.domain: Array | None = None

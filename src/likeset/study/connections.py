@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from likeset.arguments import file_path, flag
-from likeset.errors import FileFormatError, InvalidArgumentError, StoreError
+from likeset.arguments import database_path, flag
+from likeset.errors import FileFormatError, StoreError
 from likeset.persistence.atomic_file import _synchronise_folder
 
 APPLICATION = 0x6C6B7364  # "lksd": SQLite's application_id
@@ -43,15 +43,7 @@ class Connections:
     def __init__(self, path: str | os.PathLike[str] | None, read_only: bool = False) -> None:
         self.path: Path | None = None
         if path is not None:
-            target = file_path("store", path)
-            try:
-                if target.is_dir():
-                    raise InvalidArgumentError("store", str(path), "is a folder", "pass the path of a file")
-                self.path = Path(os.path.realpath(target))
-            except (OSError, ValueError) as error:
-                if isinstance(error, InvalidArgumentError):
-                    raise
-                raise InvalidArgumentError("store", str(path), f"cannot be used ({error})", "pass a path") from error
+            self.path = database_path("store", path)
         self.read_only = flag("read_only", read_only)
         self._here = threading.local()
         self._process = os.getpid()

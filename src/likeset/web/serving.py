@@ -6,10 +6,9 @@ import contextlib
 import os
 import socket
 import webbrowser
-from pathlib import Path
 from typing import Any
 
-from likeset.arguments import file_path, flag
+from likeset.arguments import database_path, flag
 from likeset.errors import InvalidArgumentError, StoreError
 from likeset.extras import optional_packages
 from likeset.web.app import create_app
@@ -40,8 +39,8 @@ def serve(
 
     The token is new every time, or what the environment variable ``LIKESET_TOKEN`` says.
     """
-    path = file_path("store", store)
-    if flag("read_only", read_only) and not Path(path).exists():
+    path = database_path("store", store)
+    if flag("read_only", read_only) and not path.exists():
         raise StoreError(f"{path} does not exist, and nothing can be written; name a store, or leave out read_only.")
     bound = _bound(host, port)
     address, number = bound.getsockname()[:2]
