@@ -395,6 +395,7 @@ CAUSES = {
     "kernels that fail": lambda: ls.RKHS(hostile._raises, 1.0),
     "unequal numbers of rows": lambda: SEQUENCE.set.upper_difference(ARMS, [[0.1, 0.2]] * 3),
     "a space of functions without a bound": lambda: ls.RKHS(RBF(0.3), dim=2),
+    "nothing where a menu has something": lambda: ls.RKHS(RBF(0.3), length_scales=None),
     "a penalty that is ragged": lambda: ls.VAW(penalty=[1, [2, 3]]),
     "names too long for a journal": lambda: ls.ConfidenceSequence.open("n" * 300, ls.Poisson(), ls.Linear(2, 1.0)),
     "names too long for a store": lambda: ls.Store("n" * 300),

@@ -102,8 +102,16 @@ class RKHS:
         return super().__new__(cls)
 
     def __init__(
-        self, kernel: Kernel | None = None, bound: float | None = None, domain: Any = None, dim: int | None = None
+        self,
+        kernel: Kernel | None = None,
+        bound: float | None = None,
+        domain: Any = None,
+        dim: int | None = None,
+        box: None = None,
+        height: None = None,
+        length_scales: None = None,
     ) -> None:
+        # What belongs to a menu has been refused, if it was anything.
         if kernel is None or not callable(kernel):
             raise InvalidArgumentError("kernel", kernel, "is not callable", "pass k(X, Y), e.g. RBF(0.1)")
         if bound is None:
