@@ -1,12 +1,14 @@
 """Verdicts that follow the rows, and the report: pictures, glossary, what a quick run may say."""
 
+import dataclasses
+import itertools
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from likeset.paper.experiments import claims, evidence, judging, report
+from likeset.paper.experiments import claims, evidence, judging, regret_answers, report, shape_answers
 from likeset.paper.experiments.cells import Cell
 from likeset.paper.experiments.figures import Scale, figures
 from likeset.paper.experiments.methods import LIKELIHOOD_RATIO, PAPER, is_certifying
@@ -95,7 +97,31 @@ def test_few_repeats_decide_nothing():
         assert f"{repeats} repeats, too few to decide" in finding.measured[0]
     assert verdicts(bandit_table(BASE, repeats=5))[WEIGHTING] == "holds"
     values = np.linspace(70, 130, 10)
-    assert evidence.compare(values, values[::-1]).below(1.0) == evidence.UNCLEAR
+    assert evidence.compare(numbered(values), numbered(values[::-1])).below(1.0) == evidence.UNCLEAR
+    growing = {f"linear-{sigma:g}": 1.0 / sigma**2 for sigma in (0.3, 0.15, 0.1, 0.05, 0.015)}
+    for weight in ((0.5, 0.95), (0.5, 0.5)):
+        said = verdicts(weights_table(growing, 0.8, weight, repeats=4), "weights")
+        assert said["The weights approach one (0.9 or more in the last tenth)."] == "undecided"
+
+
+def numbered(values: np.ndarray) -> dict[int, float]:
+    return dict(enumerate(values.tolist()))
+
+
+def test_pairs_are_made_by_repeat_and_a_missing_repeat_is_left_out_on_both_sides():
+    """A cell that failed must neither shift the pairs nor stop the verdicts."""
+    first, second = numbered(np.linspace(1.0, 9.0, 9)), numbered(np.linspace(2.0, 18.0, 9))
+    whole = evidence.compare(first, second)
+    assert whole.low == whole.high == 0.5 and whole.repeats == 9
+    for a, b in ((first, {r: v for r, v in second.items() if r != 4}), ({r: first[r] for r in range(1, 9)}, second)):
+        ratio = evidence.compare(a, b)
+        assert ratio.low == ratio.high == 0.5 and ratio.repeats == 8
+    nothing = evidence.compare({0: 1.0}, {1: 1.0})
+    assert nothing.below(1.0) == nothing.within(2.0) == evidence.UNCLEAR and "nan" not in str(nothing)
+    table = bandit_table(BASE)
+    for method in BASE:
+        said = verdicts(table.at((table["method"] != method) | (table["repeat"] != 3)))
+        assert said[WEIGHTING] == "holds"
 
 
 def test_the_rule_for_few_repeats_errs_as_rarely_as_it_says():
@@ -105,7 +131,7 @@ def test_the_rule_for_few_repeats_errs_as_rarely_as_it_says():
         decided = 0
         for _ in range(300):
             first, second = rng.lognormal(sigma=0.3, size=(2, repeats))
-            decided += evidence.compare(first, second).below(1.0) != evidence.UNCLEAR
+            decided += evidence.compare(numbered(first), numbered(second)).below(1.0) != evidence.UNCLEAR
         assert decided <= most
 
 
@@ -125,6 +151,38 @@ def test_a_quick_run_points_nowhere_without_saying_so():
     # With misses beyond chance a quick run may refute coverage, but it never confirms it.
     assert verdicts(bandit_table(BASE, repeats=200), scale=Scale(quick=True))[STAYS].startswith("not refuted")
     assert verdicts(bandit_table(BASE, repeats=20, missed=15), scale=Scale(quick=True))[STAYS] == "does not hold"
+
+
+@pytest.mark.parametrize("claim", claims.CLAIMS, ids=lambda claim: f"{claim.figure}: {claim.statement}")
+def test_no_quick_run_contradicts_a_full_one(claim):
+    """By construction, for every claim and whatever its panels answer: a quick run says yes or no only to what more
+    rounds and repeats cannot turn. Facts do not depend on them, and misses beyond chance stay misses."""
+    kinds = (evidence.YES, evidence.NO, evidence.UNCLEAR, evidence.NOT_REFUTED)
+    for held in itertools.product(kinds, repeat=3):
+        answers = [evidence.Answer(f"panel {i}", kind, "") for i, kind in enumerate(held)]
+        asked = dataclasses.replace(claim, answer=lambda table, answers=answers: answers)
+        quick, full = (judging.judged([asked], {claim.figure: ANY}, Scale(quick=q))[0] for q in (True, False))
+        if claim.final_when_quick == judging.FACT:
+            assert (quick.verdict, quick.kind) == (full.verdict, full.kind)
+            continue
+        if quick.kind != "open":
+            assert quick.kind == {judging.COVERAGE: "no", judging.FAILURE: "yes"}[claim.final_when_quick]
+            assert {"no": evidence.NO, "yes": evidence.YES}[quick.kind] in held
+        elif full.kind != "open":
+            assert quick.verdict.startswith(("undecided", "not refuted"))
+        if claim.final_when_quick == judging.COMPARISON and evidence.NOT_REFUTED not in held:
+            assert quick.verdict.startswith("undecided")
+
+
+ANY = Table({"problem": ["any"]})
+
+
+def test_what_a_quick_run_calls_a_fact_is_the_same_cell_in_a_full_run():
+    facts = {claim.answer for claim in claims.CLAIMS if claim.final_when_quick == judging.FACT}
+    assert facts == {shape_answers.ellipses, regret_answers.stated_bound_contains}  # the latter looks at no rows
+    plans = (figures()["fig1"].plan(Scale(quick=quick)) for quick in (True, False))
+    quick, full = ({cell.digest for cell in plan if cell.problem != "band"} for plan in plans)
+    assert quick == full and len(full) == 2
 
 
 def test_coverage_holds_only_where_a_bad_set_would_have_been_noticed():

@@ -133,8 +133,10 @@ def _against_noise(axis: Any, table: Table, kind: str, column: str, title: str, 
         points = []
         for sigma in SIGMAS:
             values, base = (by_repeat(table, f"{kind}-{sigma:g}", m, column) for m in (name, "lr-plug-in"))
-            if len(values) and len(base) == len(values):
-                points.append((sigma, np.median(values / base if column == "width" else np.maximum(values, 1e-2))))
+            both = [repeat for repeat in values if repeat in base]
+            if both:
+                relative = [values[r] / base[r] if column == "width" else max(values[r], 1e-2) for r in both]
+                points.append((sigma, float(np.median(relative))))
         if points:
             axis.plot(*zip(*points, strict=True), **line_style(LIKELIHOOD_RATIO[name]))
     axis.set_xscale("log")
