@@ -94,7 +94,7 @@ def test_few_repeats_decide_nothing():
             f for f in claims.judge({"fig2": bandit_table(BASE, repeats=repeats)}, Scale()) if f.statement == WEIGHTING
         )
         assert finding.verdict == "undecided" and finding.kind == "open"
-        assert f"{repeats} repeats, too few to decide" in finding.measured[0]
+        assert f"{repeats} repeat{'s' * (repeats > 1)}, too few to decide" in finding.measured[0]
     assert verdicts(bandit_table(BASE, repeats=5))[WEIGHTING] == "holds"
     values = np.linspace(70, 130, 10)
     assert evidence.compare(numbered(values), numbered(values[::-1])).below(1.0) == evidence.UNCLEAR
@@ -295,6 +295,15 @@ def test_calibration_verdicts_follow_the_rows():
     assert table[better] == "does not hold"
 
 
+@pytest.mark.parametrize(("runs", "said"), [(1, "undecided"), (19, "undecided"), (200, "holds")])
+def test_panels_of_few_runs_do_not_differ(runs, said):
+    """One run that misses against one that does not is a difference of 100 points, and nothing."""
+    missed, kept = (calibration_table({"lr-plug-in": np.full(runs, level)}) for level in (0.1, 0.9))
+    names = [np.full(len(missed), problem) for problem in ("iid-random-0.1", "iid-zero-0.1")]
+    table = stacked(*(Table({**t.columns, "problem": n}) for t, n in zip((missed, kept), names, strict=True)))
+    assert verdicts(table, "fig3")["Calibration depends on the true parameter."] == said
+
+
 def test_every_claim_names_a_command_that_exists():
     findings = claims.judge({"fig2": bandit_table(BASE)}, Scale(quick=True, repeats=10, seed=3))
     assert findings
@@ -342,7 +351,9 @@ def test_report_begins_with_a_summary_and_its_contents_lead_somewhere(tmp_path):
     headings = re.findall("<h2>(.*?)</h2>", page)
     assert headings[:2] == ["In short", "Contents"] and headings[-3:] == ["Claims", "Glossary", "How this was made"]
     targets = re.findall('href="#(.*?)"', page)
-    assert len(targets) == len(headings) - 2 and all(f'<section id="{t}">' in page for t in targets)
+    assert all(f'<section id="{t}">' in page for t in targets)
+    contents = page[page.index("<nav>") : page.index("</nav>")]
+    assert len(set(re.findall('href="#(.*?)"', contents))) == len(headings) - 2
     summary = page[: page.index("<nav>")]
     assert WEIGHTING in summary and summary.count("<img") == 2
     assert page.index("Claims of the paper") < page.index("Claims of ours")
@@ -389,7 +400,7 @@ def test_no_two_methods_of_a_picture_look_alike():
             assert all("(paper)" in m.label for m in methods.values() if m.name.endswith(PAPER))
 
 
-def test_legends_fit_into_their_pictures(tmp_path, monkeypatch):
+def test_legends_and_titles_fit_into_their_pictures(tmp_path, monkeypatch):
     from likeset.paper.experiments import drawing, fig2, fig3
 
     seen = []
@@ -400,6 +411,9 @@ def test_legends_fit_into_their_pictures(tmp_path, monkeypatch):
             box = legend.get_window_extent()
             seen.append(stem.name)
             assert box.x0 >= 0 and box.x1 <= figure.bbox.width and box.y0 >= 0, stem.name
+        titles = [axis.title.get_window_extent() for axis in figure.axes]
+        assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width for box in titles), stem.name
+        assert not any(a.overlaps(b) for a, b in itertools.combinations(titles, 2)), stem.name
         return stem
 
     for module in (drawing, fig3):

@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 
+from likeset.paper.experiments.names import counted
 from likeset.paper.experiments.tables import Table
 
 YES, NO, UNCLEAR, NOT_REFUTED = "yes", "no", "unclear", "not refuted"
@@ -76,7 +77,7 @@ class Ratio:
     def __str__(self) -> str:
         if self.repeats == 0:
             return "no repeat in which both were run"
-        few = f"; {self.repeats} repeats, too few to decide" if self.repeats < FEWEST else ""
+        few = f"; {counted(self.repeats, 'repeat')}, too few to decide" if self.repeats < FEWEST else ""
         interval = f"[{_short(self.low)}, {_short(self.high)}]"
         return f"{_short(self.first)} against {_short(self.second)}, ratio {_short(self.value)} {interval}{few}"
 
@@ -177,9 +178,10 @@ def noticed(runs: int, alpha: float) -> float:
 
 def power_in_words(runs: int, alpha: float, name: str = "alpha") -> str:
     """What such a test could have found out; ``name`` is that of the level."""
+    level, runs_made = f"{name} = {alpha:g}", counted(runs, "run")
     if most_misses(runs, alpha) >= runs:
-        return f"no number of misses in {runs} runs could refute {name} = {alpha:g}"
-    return f"{runs} runs would notice {noticed(runs, alpha):.0%} misses at {name} = {alpha:g} four times out of five"
+        return f"no number of misses in {runs_made} could refute {level}"
+    return f"{runs_made} would notice {noticed(runs, alpha):.0%} misses at {level} four times out of five"
 
 
 def jointly(answers: Collection[str]) -> str:

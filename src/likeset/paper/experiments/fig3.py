@@ -149,8 +149,8 @@ def draw(table: Table, folder: Path) -> list[Path]:
 
 
 def _draw(table: Table, column: str, label: str, stem: Path) -> Path:
-    figure, axes = canvas(4, 2, 8.0, 11.5)
-    for axis, (panel, (design, truth, sigma)) in zip(axes.flat, PANELS.items(), strict=True):
+    figure, axes = canvas(4, 2, 10.5, 13.0)
+    for axis, letter, (panel, (design, truth, sigma)) in zip(axes.flat, "abcdefgh", PANELS.items(), strict=True):
         part = table.where(problem=panel)
         methods = _methods(panel)
         axis.plot([0, 1], [0, 1], color="0.8", linewidth=4, zorder=1)
@@ -160,9 +160,8 @@ def _draw(table: Table, column: str, label: str, stem: Path) -> Path:
             marks = {"markevery": (number % 3, 3)}
             axis.plot(1 - LEVELS, coverage, **line_style(methods[name]), **marks)
         what = "theta* random, norm 1" if truth == "random" else "theta* = 0"
-        axis.set_title(
-            f"{'bandit data' if design == 'bandit' else 'i.i.d. data'}, {what}, sigma = {sigma:g}", fontsize=10.5
-        )
+        data = "bandit data" if design == "bandit" else "i.i.d. data"
+        axis.set_title(f"{letter}) {data}, {what}, sigma = {sigma:g}", fontsize=10.5)
         axis.set_xlim(0, 1)
         axis.set_ylim(-0.02, 1.02)
         axis.set_xlabel("nominal coverage 1 - alpha")
@@ -178,9 +177,8 @@ FIGURE = Figure(
         "The model of Fig. 2a (B = 4) with a truth of norm 1, drawn uniformly, or zero; T = 15 rounds. Bandit "
         "data: each method's own UCB at alpha = 0.1; its sets at the other alpha are built from the same data, "
         "which is legitimate because coverage holds for any adaptive design, and costs one run instead of one for "
-        "each alpha. The grey line is exact coverage; above it is conservative, below it is a broken promise. The "
-        "second picture is not in the paper: coverage at all rounds at once, which is what a confidence sequence "
-        "promises."
+        "each alpha. The grey line is exact coverage; above it is conservative, below it is a broken promise. "
+        "Coverage at all rounds at once, which is what a confidence sequence promises, is not in the paper."
     ),
     plan=plan,
     run=run,

@@ -18,7 +18,7 @@ from likeset.paper.experiments.evidence import (
     middle,
 )
 from likeset.paper.experiments.methods import PAPER, label_of
-from likeset.paper.experiments.names import panel
+from likeset.paper.experiments.names import counted, panel
 from likeset.paper.experiments.tables import Table
 from likeset.paper.experiments.weights_study import SIGMAS
 
@@ -78,7 +78,7 @@ def weights_approach_one(table: Table) -> Iterable[Answer]:
             if not np.isfinite(last):
                 continue
             holds = YES if last >= _NEAR_ONE else UNCLEAR if last > _RISING * before else NO
-            few = f"; {fewest} repeats, too few to decide" if fewest < FEWEST else ""
+            few = f"; {counted(int(fewest), 'repeat')}, too few to decide" if fewest < FEWEST else ""
             detail = (
                 f"mean weight {before:.2f} at t = {times[0]}, {last:.2f} at t = {times[1]}, the least over problems"
             )

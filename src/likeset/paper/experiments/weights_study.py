@@ -171,7 +171,8 @@ FIGURE = Figure(
         "dimensions). The noise falls from 0.3 to 0.015; alpha = 0.1; lambda = 1/B. Weights are on both sides of the "
         "ratio. R_t is what the numerator has lost to the truth, in nats: the set allows R_t + log(1/alpha). Weighted "
         "nats count for less each, so widths decide: means over the grid or over ten random directions. Shown are "
-        "medians over repeats, of widths relative to w = 1 with the same numerator (FTRL)."
+        "medians over repeats, of widths relative to w = 1 with the same numerator (FTRL). An R_t below 0.01 is drawn "
+        "at 0.01."
     ),
     plan=plan,
     run=run,
