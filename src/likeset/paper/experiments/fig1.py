@@ -28,9 +28,9 @@ BAND_COLLECTOR = "lr-bound"
 # Colours of lines as in the other figures: the paper's method black, its heuristic orange, AY's ellipsoid blue, and
 # darker where cut, our default red.
 _DRAWN = (
-    ("AY 2011", "0.90", ":", "#0072b2"),
-    ("AY 2011, cut", "0.80", (0, (5, 1)), "#003c66"),
-    ("lr-bound", "0.66", "-", "black"),
+    ("AY 2011", "0.94", ":", "#0072b2"),
+    ("AY 2011, cut", "0.88", (0, (5, 1)), "#003c66"),
+    ("lr-bound", "0.8", "-", "black"),
     ("heuristic", "none", (0, (4, 2)), "#e69f00"),
 )
 
@@ -125,7 +125,7 @@ def _draw_band(axis: Any, table: Table) -> None:
         if fill != "none":
             axis.fill_between(x, low, high, color=fill, linewidth=0)
         for bound in (low, high):
-            axis.plot(x, bound, color=colour, linestyle=line, linewidth=1.2, label=label_of(name))
+            axis.plot(x, bound, color=colour, linestyle=line, linewidth=1.3, label=label_of(name))
     ours = table.where(method="default")
     x = ours["x"].astype(float)
     for bound in ("lower", "upper"):

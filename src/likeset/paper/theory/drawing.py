@@ -40,6 +40,7 @@ _SHADES = {
     "UCB, AY 2011": "0.5",
     "UCB, weighted": "0.6",
 }
+_PAPER = ("FTRL, weighted", "UCB, weighted")  # the paper's own method
 _HIDDEN = ("Theorem 5, excess realised", "Theorem 5 as printed")  # nearly on top of Theorem 5
 _SHORT = {
     "Theorem 5, weights in all terms (ours)": "5, all weights (ours)",
@@ -66,7 +67,8 @@ def draw(found: Looseness, path: Path) -> Path:
                     ends.append(("largest possible regret", span * lines[0].t[-1], "0.55"))
                 _scales(axes[row, column])
                 _label_ends(axes[row, column], ends)
-                axes[row, column].set_ylabel(label)
+                if column == 0:  # beside the other column stand the names of curves
+                    axes[row, column].set_ylabel(label)
             axes[0, column].set_title(f"{model.name}: {model.family!r}, B = {model.bound:g}", fontsize=10, loc="left")
             axes[-1, column].set_xlabel("round t")
         figure.suptitle(
@@ -92,7 +94,8 @@ def _curves(axes: Axes, lines: list[Line]) -> list[tuple[str, float, str]]:
             axes.plot(line.t, _positive(line.realised), color=shade, linewidth=2, **marks)
             low, high = _positive(line.realised_low), _positive(line.realised_high)
             axes.fill_between(line.t, low, high, color=shade, alpha=0.15, linewidth=0)
-            ends.append((f"{name}, realised", float(line.realised[-1]), shade))
+            whose = " (paper)" if name in _PAPER else ""
+            ends.append((f"{name}{whose}, realised", float(line.realised[-1]), shade))
         marks = {"marker": _MARKERS[name], "markersize": 4, "markevery": _marks(line.t, len(drawn))}
         style = "--" if line.row.status == "proved" else ":"
         axes.plot(
