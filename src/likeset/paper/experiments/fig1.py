@@ -124,8 +124,8 @@ def _draw_band(axis: Any, table: Table) -> None:
         x, low, high = (part[c].astype(float) for c in ("x", "lower", "upper"))
         if fill != "none":
             axis.fill_between(x, low, high, color=fill, linewidth=0)
-        for bound in (low, high):
-            axis.plot(x, bound, color=colour, linestyle=line, linewidth=1.3, label=label_of(name))
+        for curve in (low, high):
+            axis.plot(x, curve, color=colour, linestyle=line, linewidth=1.3, label=label_of(name))
     ours = table.where(method="default")
     x = ours["x"].astype(float)
     for bound in ("lower", "upper"):

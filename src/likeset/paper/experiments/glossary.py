@@ -9,8 +9,8 @@ GLOSSARY = {
     "bound, exact, projection": "Three readings of the bias in the paper's weights: the bound of its Theorem 2, the "
     "worst case for Gaussian noise, and what lies outside the span of past covariates.",
     "LR hyper-mixture": "Our numerator: a Bayes mixture over Gaussian priors of five widths; one ratio for all data.",
-    "likeset default": "What ConfidenceSequence does when nothing is asked for: the hyper-mixture, and several ratios "
-    "that are averaged: windows around the arms in games, patience for inference.",
+    "likeset default": "What ConfidenceSequence does when nothing is asked for, but for its alarm: the hyper-mixture, and "
+    "several ratios that are averaged: windows around the arms in games, patience for inference.",
     "patience": "Ratios that leave out observations which were known to be hard to forecast, averaged over how hard.",
     "R_t": "What the numerator has lost to the truth so far, in nats; the set allows R_t + log(1/alpha).",
     "nat": "The unit of log-likelihood with natural logarithms; a factor of e is one nat.",
