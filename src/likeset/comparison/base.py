@@ -179,6 +179,15 @@ class Comparison(Atomic, ABC):
                 self._set = self._snapshot()
             return self._set
 
+    def at_level(self, alpha: float) -> Snapshot:
+        """The set of the same observations at another level, with the constants that were chosen for the first one.
+
+        Constants are chosen before the data, so that this is as valid as the set itself.
+        """
+        other = copy.copy(self)
+        other._alpha, other._set = error_level("alpha", alpha), None
+        return other.set
+
     def _record_all(self, undo: Undo, X: Array, Y: Array) -> None:
         self._set = None  # made anew when asked for; until the change is complete nobody can ask
         for row, outcome in zip(X, Y, strict=True):
