@@ -184,9 +184,12 @@ class Comparison(Atomic, ABC):
 
         Constants are chosen before the data, so that this is as valid as the set itself.
         """
-        other = copy.copy(self)
-        other._alpha, other._set = error_level("alpha", alpha), None
-        return other.set
+        level = error_level("alpha", alpha)
+        with self._lock:
+            self._settle()
+            other = object.__new__(type(self))  # a twin that shares what was recorded; nothing is recorded through it
+            vars(other).update({**vars(self), "_alpha": level, "_set": None})
+            return other.set
 
     def _record_all(self, undo: Undo, X: Array, Y: Array) -> None:
         self._set = None  # made anew when asked for; until the change is complete nobody can ask
