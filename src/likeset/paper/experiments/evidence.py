@@ -78,8 +78,8 @@ class Ratio:
         if self.repeats == 0:
             return "no repeat in which both were run"
         few = f"; {counted(self.repeats, 'repeat')}, too few to decide" if self.repeats < FEWEST else ""
-        interval = f"[{_short(self.low)}, {_short(self.high)}]"
-        return f"{_short(self.first)} against {_short(self.second)}, ratio {_short(self.value)} {interval}{few}"
+        ratio, low, high = map(_three, (self.value, self.low, self.high))
+        return f"{_short(self.first)} against {_short(self.second)}, ratio {ratio} [{low}, {high}]{few}"
 
 
 ByRepeat = Mapping[int, float]
@@ -90,7 +90,7 @@ def compare(first: ByRepeat, second: ByRepeat) -> Ratio:
     """Medians of two methods over the repeats in which both were run: resampling keeps the pairs together.
 
     >>> print(compare({0: 1.0, 1: 1.1, 2: 0.9, 3: 1.0, 4: 1.0}, {0: 2.0, 1: 2.2, 2: 1.8, 3: 2.0, 4: 2.0, 5: 9.0}))
-    1.00 against 2.00, ratio 0.50 [0.50, 0.50]
+    1.00 against 2.00, ratio 0.500 [0.500, 0.500]
     """
     common = sorted(set(first) & set(second))
     if not common:
@@ -132,6 +132,15 @@ def _short(value: float) -> str:
     """
     size = abs(value)
     return f"{value:,.0f}" if size >= 100 else f"{value:.{1 if size >= 10 else 2 if size >= 0.1 else 3}f}"
+
+
+def _three(value: float) -> str:
+    """Three decimals below ten: an end of an interval that decides must not look like the limit.
+
+    >>> _three(0.997), _three(17.23), _three(147.2)
+    ('0.997', '17.2', '147')
+    """
+    return f"{value:.3f}" if abs(value) < 10 else _short(value)
 
 
 # -- coverage --------------------------------------------------------------------------------------------------------
