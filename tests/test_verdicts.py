@@ -385,6 +385,15 @@ def test_the_report_is_written_without_the_cells_that_failed(tmp_path, figure, m
     assert "Claims of the paper" in page and "nan" not in without_pictures(page) and page.count("<img") >= 1
 
 
+def lab(colour: str) -> np.ndarray:
+    """CIELAB: where distances are how different colours look (2 is hardly seen, black and white are 100 apart)."""
+    level = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(level > 0.04045, ((level + 0.055) / 1.055) ** 2.4, level / 12.92)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ linear
+    x, y, z = (np.cbrt(v) if v > 0.008856 else 7.787 * v + 16 / 116 for v in xyz / [0.9505, 1.0, 1.089])
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
 def test_no_two_methods_of_a_picture_look_alike():
     from likeset.paper.experiments import fig2, fig4
     from likeset.paper.experiments.methods import newer, of_the_paper
@@ -397,6 +406,8 @@ def test_no_two_methods_of_a_picture_look_alike():
             for look in ("colour", "marker", "label"):
                 assert len({getattr(m, look) for m in methods.values()}) == len(methods)
             assert "#444444" not in {m.colour for m in methods.values()}  # every method has a look of its own
+            places = [lab(m.colour) for m in methods.values()]
+            assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(places, 2)) > 15
             assert all("(paper)" in m.label for m in methods.values() if m.name.endswith(PAPER))
 
 

@@ -109,7 +109,7 @@ ONE_SIDED = Method(
 AS_IF_GAUSSIAN = Method(
     "AY 2011 on Laplace",
     "AY 2011 as if Gaussian (no proof)",
-    "#5b8fb9",
+    "#3333ff",
     "1",
     lambda family, space, alpha: AbbasiYadkori(space, alpha, float(np.sqrt(2.0) * family.scale), RIVAL_PENALTY),  # type: ignore[attr-defined]
     provable=False,
@@ -128,7 +128,7 @@ CUT = Method(
 GUARDED = Method(
     "guarded",
     "likeset default, choice by belief",
-    "#7b3294",
+    "#d6006c",
     "*",
     _default,
     heavy=True,
@@ -164,7 +164,7 @@ _STYLES = {
     "sub-exponential": ("#6a3d9a", "X"),
     "heuristic": ("#e69f00", "h"),
     "Laplace approx.": ("#00441b", "<"),
-    "MK 2021": ("#cc79a7", ">"),
+    "MK 2021": ("#8c564b", ">"),
     "AMM": ("#8c564b", "h"),
     "CMM": ("#4b0082", "d"),
     "DMM": ("#b8860b", "*"),
