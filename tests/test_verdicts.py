@@ -533,6 +533,22 @@ def test_theorem_3_is_refuted_by_parameters_kept_too_often(kept, said):
     assert list(keeps_theorem_3(power_rows(kept, delta=0.5))) == []  # not far enough for a promise
 
 
+def test_nothing_against_nothing_is_no_difference():
+    """All wrong parameters thrown out by both: zero is not less than zero."""
+    from likeset.paper.experiments.power_answers import more_powerful
+
+    nothing = dict.fromkeys(range(10), 0.0)
+    ratio = evidence.compare(nothing, nothing)
+    assert ratio.value == ratio.low == ratio.high == 1.0 and ratio.below(1.0) == evidence.UNCLEAR
+    assert evidence.compare(nothing, dict.fromkeys(range(10), 0.5)).below(1.0) == evidence.YES
+    assert evidence.compare(dict.fromkeys(range(10), 0.5), nothing).below(1.0) == evidence.NO
+    for ours, theirs, said in ((0, 0, "unclear"), (100, 100, "unclear"), (0, 100, "yes"), (100, 0, "no")):
+        rows = [power_rows(kept, 0.5).columns for kept in (ours, theirs)]
+        rows[0]["method"] = np.full(100, "default")
+        (answer,) = more_powerful(stacked(*map(Table, rows)))
+        assert answer.holds == said, answer
+
+
 def test_wrong_parameters_leave_the_set_and_the_truth_would_not():
     from likeset.paper.experiments import power
     from likeset.paper.experiments.figures import Scale

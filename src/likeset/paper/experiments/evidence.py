@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likeset.paper.experiments.names import counted
 from likeset.paper.experiments.tables import Table
@@ -54,7 +55,7 @@ class Ratio:
     @property
     def value(self) -> float:
         """The ratio of the medians."""
-        return self.first / self.second
+        return float(_quotients(np.array(self.first), np.array(self.second)))
 
     def below(self, limit: float) -> str:
         """Whether the ratio lies below the limit: yes or no if the whole interval says so."""
@@ -98,10 +99,14 @@ def compare(first: ByRepeat, second: ByRepeat) -> Ratio:
     a, b = (np.array([values[repeat] for repeat in common]) for values in (first, second))
     rng = np.random.default_rng(0)
     chosen = rng.integers(0, len(a), size=(_RESAMPLES, len(a)))
-    tiny = np.finfo(np.float64).tiny
-    ratios = np.median(a[chosen], axis=1) / np.maximum(np.median(b[chosen], axis=1), tiny)
+    ratios = _quotients(np.median(a[chosen], axis=1), np.median(b[chosen], axis=1))
     low, high = np.quantile(ratios, [(1 - _INTERVAL) / 2, (1 + _INTERVAL) / 2])
-    return Ratio(float(np.median(a)), float(max(np.median(b), tiny)), float(low), float(high), len(a))
+    return Ratio(float(np.median(a)), float(np.median(b)), float(low), float(high), len(a))
+
+
+def _quotients(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """first / second; one where they are equal, zeros among them: nothing against nothing is no difference."""
+    return np.where(first == second, 1.0, first / np.maximum(second, np.finfo(np.float64).tiny))
 
 
 def middle(values: ByRepeat) -> float:
