@@ -776,3 +776,21 @@ def test_censored_times_are_fine_for_likelihood_sets():
         one = applicable(ls.Weibull(2.0), PLANE, ALPHA)[name]
         one.update(ARMS, [(0.5 + 0.1 * i, i % 2) for i in range(8)])
         assert one.n_observations == 8 and (one.set.lower(ARMS) < one.set.upper(ARMS)).all()
+
+
+@pytest.mark.parametrize("name", ["AY 2011", "NR 2021", "heuristic"])
+def test_another_level_of_the_same_observations(name):
+    """As built at that level from the start; the set itself stays at its own."""
+    space, rng = ls.RKHS(RBF(0.2), 1.0, domain=np.linspace(0, 1, 9)), np.random.default_rng(3)
+    built = {alpha: applicable(ls.Gaussian(0.3), space, alpha)[name] for alpha in (0.02, 0.1, 0.4)}
+    x = rng.choice(np.linspace(0, 1, 9), size=12)
+    y = 0.3 * rng.normal(size=12)
+    for sequence in built.values():
+        sequence.update(x[:, None], y)
+    at = built[0.1]
+    before = at.set.upper(space.domain)
+    for alpha, sequence in built.items():
+        np.testing.assert_array_equal(at.at_level(alpha).upper(space.domain), sequence.set.upper(space.domain))
+    assert at.alpha == 0.1 and np.array_equal(at.set.upper(space.domain), before)
+    with pytest.raises(ls.InvalidArgumentError, match="alpha"):
+        at.at_level(1.5)

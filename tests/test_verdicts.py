@@ -1,12 +1,14 @@
 """Verdicts that follow the rows, and the report: pictures, glossary, what a quick run may say."""
 
+import dataclasses
+import itertools
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from likeset.paper.experiments import claims, evidence, judging, report
+from likeset.paper.experiments import claims, evidence, judging, regret_answers, report, shape_answers
 from likeset.paper.experiments.cells import Cell
 from likeset.paper.experiments.figures import Scale, figures
 from likeset.paper.experiments.methods import LIKELIHOOD_RATIO, PAPER, is_certifying
@@ -92,10 +94,34 @@ def test_few_repeats_decide_nothing():
             f for f in claims.judge({"fig2": bandit_table(BASE, repeats=repeats)}, Scale()) if f.statement == WEIGHTING
         )
         assert finding.verdict == "undecided" and finding.kind == "open"
-        assert f"{repeats} repeats, too few to decide" in finding.measured[0]
+        assert f"{repeats} repeat{'s' * (repeats > 1)}, too few to decide" in finding.measured[0]
     assert verdicts(bandit_table(BASE, repeats=5))[WEIGHTING] == "holds"
     values = np.linspace(70, 130, 10)
-    assert evidence.compare(values, values[::-1]).below(1.0) == evidence.UNCLEAR
+    assert evidence.compare(numbered(values), numbered(values[::-1])).below(1.0) == evidence.UNCLEAR
+    growing = {f"linear-{sigma:g}": 1.0 / sigma**2 for sigma in (0.3, 0.15, 0.1, 0.05, 0.015)}
+    for weight in ((0.5, 0.95), (0.5, 0.5)):
+        said = verdicts(weights_table(growing, 0.8, weight, repeats=4), "weights")
+        assert said["The weights approach one (0.9 or more in the last tenth)."] == "undecided"
+
+
+def numbered(values: np.ndarray) -> dict[int, float]:
+    return dict(enumerate(values.tolist()))
+
+
+def test_pairs_are_made_by_repeat_and_a_missing_repeat_is_left_out_on_both_sides():
+    """A cell that failed must neither shift the pairs nor stop the verdicts."""
+    first, second = numbered(np.linspace(1.0, 9.0, 9)), numbered(np.linspace(2.0, 18.0, 9))
+    whole = evidence.compare(first, second)
+    assert whole.low == whole.high == 0.5 and whole.repeats == 9
+    for a, b in ((first, {r: v for r, v in second.items() if r != 4}), ({r: first[r] for r in range(1, 9)}, second)):
+        ratio = evidence.compare(a, b)
+        assert ratio.low == ratio.high == 0.5 and ratio.repeats == 8
+    nothing = evidence.compare({0: 1.0}, {1: 1.0})
+    assert nothing.below(1.0) == nothing.within(2.0) == evidence.UNCLEAR and "nan" not in str(nothing)
+    table = bandit_table(BASE)
+    for method in BASE:
+        said = verdicts(table.at((table["method"] != method) | (table["repeat"] != 3)))
+        assert said[WEIGHTING] == "holds"
 
 
 def test_the_rule_for_few_repeats_errs_as_rarely_as_it_says():
@@ -105,7 +131,7 @@ def test_the_rule_for_few_repeats_errs_as_rarely_as_it_says():
         decided = 0
         for _ in range(300):
             first, second = rng.lognormal(sigma=0.3, size=(2, repeats))
-            decided += evidence.compare(first, second).below(1.0) != evidence.UNCLEAR
+            decided += evidence.compare(numbered(first), numbered(second)).below(1.0) != evidence.UNCLEAR
         assert decided <= most
 
 
@@ -125,6 +151,38 @@ def test_a_quick_run_points_nowhere_without_saying_so():
     # With misses beyond chance a quick run may refute coverage, but it never confirms it.
     assert verdicts(bandit_table(BASE, repeats=200), scale=Scale(quick=True))[STAYS].startswith("not refuted")
     assert verdicts(bandit_table(BASE, repeats=20, missed=15), scale=Scale(quick=True))[STAYS] == "does not hold"
+
+
+@pytest.mark.parametrize("claim", claims.CLAIMS, ids=lambda claim: f"{claim.figure}: {claim.statement}")
+def test_no_quick_run_contradicts_a_full_one(claim):
+    """By construction, for every claim and whatever its panels answer: a quick run says yes or no only to what more
+    rounds and repeats cannot turn. Facts do not depend on them, and misses beyond chance stay misses."""
+    kinds = (evidence.YES, evidence.NO, evidence.UNCLEAR, evidence.NOT_REFUTED)
+    for held in itertools.product(kinds, repeat=3):
+        answers = [evidence.Answer(f"panel {i}", kind, "") for i, kind in enumerate(held)]
+        asked = dataclasses.replace(claim, answer=lambda table, answers=answers: answers)
+        quick, full = (judging.judged([asked], {claim.figure: ANY}, Scale(quick=q))[0] for q in (True, False))
+        if claim.final_when_quick == judging.FACT:
+            assert (quick.verdict, quick.kind) == (full.verdict, full.kind)
+            continue
+        if quick.kind != "open":
+            assert quick.kind == {judging.COVERAGE: "no", judging.FAILURE: "yes"}[claim.final_when_quick]
+            assert {"no": evidence.NO, "yes": evidence.YES}[quick.kind] in held
+        elif full.kind != "open":
+            assert quick.verdict.startswith(("undecided", "not refuted"))
+        if claim.final_when_quick == judging.COMPARISON and evidence.NOT_REFUTED not in held:
+            assert quick.verdict.startswith("undecided")
+
+
+ANY = Table({"problem": ["any"]})
+
+
+def test_what_a_quick_run_calls_a_fact_is_the_same_cell_in_a_full_run():
+    facts = {claim.answer for claim in claims.CLAIMS if claim.final_when_quick == judging.FACT}
+    assert facts == {shape_answers.ellipses, regret_answers.stated_bound_contains}  # the latter looks at no rows
+    plans = (figures()["fig1"].plan(Scale(quick=quick)) for quick in (True, False))
+    quick, full = ({cell.digest for cell in plan if cell.problem != "band"} for plan in plans)
+    assert quick == full and len(full) == 2
 
 
 def test_coverage_holds_only_where_a_bad_set_would_have_been_noticed():
@@ -237,6 +295,15 @@ def test_calibration_verdicts_follow_the_rows():
     assert table[better] == "does not hold"
 
 
+@pytest.mark.parametrize(("runs", "said"), [(1, "undecided"), (19, "undecided"), (200, "holds")])
+def test_panels_of_few_runs_do_not_differ(runs, said):
+    """One run that misses against one that does not is a difference of 100 points, and nothing."""
+    missed, kept = (calibration_table({"lr-plug-in": np.full(runs, level)}) for level in (0.1, 0.9))
+    names = [np.full(len(missed), problem) for problem in ("iid-random-0.1", "iid-zero-0.1")]
+    table = stacked(*(Table({**t.columns, "problem": n}) for t, n in zip((missed, kept), names, strict=True)))
+    assert verdicts(table, "fig3")["Calibration depends on the true parameter."] == said
+
+
 def test_every_claim_names_a_command_that_exists():
     findings = claims.judge({"fig2": bandit_table(BASE)}, Scale(quick=True, repeats=10, seed=3))
     assert findings
@@ -261,6 +328,11 @@ def written_report(tmp_path: Path, tables: dict[str, Table], scale: Scale = Scal
     return (tmp_path / "report.html").read_text()
 
 
+def without_pictures(page: str) -> str:
+    """The text: the letters that encode a picture may spell anything."""
+    return re.sub('src="data:[^"]*"', "", page)
+
+
 def test_report_escapes_and_takes_more_sections(tmp_path, monkeypatch):
     table = bandit_table(BASE)
     findings = [judging.Finding("fig2", "a < b & c", ("1 < 2",), "holds", "yes", "likeset reproduce fig2")]
@@ -279,12 +351,14 @@ def test_report_begins_with_a_summary_and_its_contents_lead_somewhere(tmp_path):
     headings = re.findall("<h2>(.*?)</h2>", page)
     assert headings[:2] == ["In short", "Contents"] and headings[-3:] == ["Claims", "Glossary", "How this was made"]
     targets = re.findall('href="#(.*?)"', page)
-    assert len(targets) == len(headings) - 2 and all(f'<section id="{t}">' in page for t in targets)
+    assert all(f'<section id="{t}">' in page for t in targets)
+    contents = page[page.index("<nav>") : page.index("</nav>")]
+    assert len(set(re.findall('href="#(.*?)"', contents))) == len(headings) - 2
     summary = page[: page.index("<nav>")]
     assert WEIGHTING in summary and summary.count("<img") == 2
     assert page.index("Claims of the paper") < page.index("Claims of ours")
     for key in ("lr-bound", "lr-plug-in", "linear-0.05", "function-0.3", "nan"):
-        assert key not in page.replace("lr-bound.svg", "")
+        assert key not in without_pictures(page)
     assert "LR weighted: bound (paper)" in page
 
 
@@ -295,6 +369,29 @@ def test_a_quick_report_says_so_before_any_verdict(tmp_path):
     tables = {"fig2": stacked(*(bandit_table(BASE, p) for p in FIG2))}
     page = written_report(tmp_path, tables, Scale(quick=True))
     assert "Quick run:" in page[: page.index("<nav>")] and "Undecided (quick run); so far: holds." in page
+
+
+@pytest.mark.parametrize(("figure", "method"), [("fig2", "default"), ("fig2", "lr-bound"), ("weights", "lr-plug-in")])
+def test_the_report_is_written_without_the_cells_that_failed(tmp_path, figure, method):
+    """One repeat of a method is missing in every problem, and all of it in the first."""
+    growing = {f"{kind}-{s:g}": 1.0 / s**2 for kind in ("function", "linear") for s in (0.3, 0.15, 0.1, 0.05, 0.015)}
+    whole = {
+        "fig2": stacked(*(bandit_table(BASE, p) for p in FIG2)),
+        "weights": weights_table(growing, 0.8, (0.5, 0.9)),
+    }
+    table = whole[figure]
+    failed = (table["repeat"] == 0) | (table["problem"] == table["problem"][0])
+    page = written_report(tmp_path, {figure: table.at((table["method"] != method) | ~failed)})
+    assert "Claims of the paper" in page and "nan" not in without_pictures(page) and page.count("<img") >= 1
+
+
+def lab(colour: str) -> np.ndarray:
+    """CIELAB: where distances are how different colours look (2 is hardly seen, black and white are 100 apart)."""
+    level = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(level > 0.04045, ((level + 0.055) / 1.055) ** 2.4, level / 12.92)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ linear
+    x, y, z = (np.cbrt(v) if v > 0.008856 else 7.787 * v + 16 / 116 for v in xyz / [0.9505, 1.0, 1.089])
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
 def test_no_two_methods_of_a_picture_look_alike():
@@ -309,10 +406,12 @@ def test_no_two_methods_of_a_picture_look_alike():
             for look in ("colour", "marker", "label"):
                 assert len({getattr(m, look) for m in methods.values()}) == len(methods)
             assert "#444444" not in {m.colour for m in methods.values()}  # every method has a look of its own
+            places = [lab(m.colour) for m in methods.values()]
+            assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(places, 2)) > 15
             assert all("(paper)" in m.label for m in methods.values() if m.name.endswith(PAPER))
 
 
-def test_legends_fit_into_their_pictures(tmp_path, monkeypatch):
+def test_legends_and_titles_fit_into_their_pictures(tmp_path, monkeypatch):
     from likeset.paper.experiments import drawing, fig2, fig3
 
     seen = []
@@ -323,6 +422,9 @@ def test_legends_fit_into_their_pictures(tmp_path, monkeypatch):
             box = legend.get_window_extent()
             seen.append(stem.name)
             assert box.x0 >= 0 and box.x1 <= figure.bbox.width and box.y0 >= 0, stem.name
+        titles = [axis.title.get_window_extent() for axis in figure.axes]
+        assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width for box in titles), stem.name
+        assert not any(a.overlaps(b) for a, b in itertools.combinations(titles, 2)), stem.name
         return stem
 
     for module in (drawing, fig3):
@@ -429,6 +531,22 @@ def test_theorem_3_is_refuted_by_parameters_kept_too_often(kept, said):
     (answer,) = keeps_theorem_3(power_rows(kept, delta=0.05))
     assert answer.holds == said and f"{kept} of 100" in answer.detail
     assert list(keeps_theorem_3(power_rows(kept, delta=0.5))) == []  # not far enough for a promise
+
+
+def test_nothing_against_nothing_is_no_difference():
+    """All wrong parameters thrown out by both: zero is not less than zero."""
+    from likeset.paper.experiments.power_answers import more_powerful
+
+    nothing = dict.fromkeys(range(10), 0.0)
+    ratio = evidence.compare(nothing, nothing)
+    assert ratio.value == ratio.low == ratio.high == 1.0 and ratio.below(1.0) == evidence.UNCLEAR
+    assert evidence.compare(nothing, dict.fromkeys(range(10), 0.5)).below(1.0) == evidence.YES
+    assert evidence.compare(dict.fromkeys(range(10), 0.5), nothing).below(1.0) == evidence.NO
+    for ours, theirs, said in ((0, 0, "unclear"), (100, 100, "unclear"), (0, 100, "yes"), (100, 0, "no")):
+        rows = [power_rows(kept, 0.5).columns for kept in (ours, theirs)]
+        rows[0]["method"] = np.full(100, "default")
+        (answer,) = more_powerful(stacked(*map(Table, rows)))
+        assert answer.holds == said, answer
 
 
 def test_wrong_parameters_leave_the_set_and_the_truth_would_not():

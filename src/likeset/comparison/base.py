@@ -179,6 +179,18 @@ class Comparison(Atomic, ABC):
                 self._set = self._snapshot()
             return self._set
 
+    def at_level(self, alpha: float) -> Snapshot:
+        """The set of the same observations at another level, with the constants that were chosen for the first one.
+
+        Constants are chosen before the data, so that this is as valid as the set itself.
+        """
+        level = error_level("alpha", alpha)
+        with self._lock:
+            self._settle()
+            other = object.__new__(type(self))  # a twin that shares what was recorded; nothing is recorded through it
+            vars(other).update({**vars(self), "_alpha": level, "_set": None})
+            return other.set
+
     def _record_all(self, undo: Undo, X: Array, Y: Array) -> None:
         self._set = None  # made anew when asked for; until the change is complete nobody can ask
         for row, outcome in zip(X, Y, strict=True):

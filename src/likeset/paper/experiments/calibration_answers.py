@@ -15,6 +15,7 @@ from likeset.paper.experiments.tables import Column, Table
 _LEVELS = (0.05, 0.1, 0.2, 0.3, 0.5)
 _SUBSTANTIAL = 0.05
 _ENOUGH_RUNS = 20
+_FEW = f"; fewer than {_ENOUGH_RUNS} runs, too few to decide"
 
 
 def covers(column: str, *, rivals_too: bool) -> Callable[[Table], Iterable[Answer]]:
@@ -57,7 +58,8 @@ def better_calibrated(table: Table) -> Iterable[Answer]:
             f"excess coverage {excess[ours].mean():.3f} ({label_of(ours)}) against {excess[rival].mean():.3f} "
             f"({rival}), difference {gain:.3f} ± {error:.3f}"
         )
-        yield Answer(name_of(panel), holds if len(difference) >= _ENOUGH_RUNS else UNCLEAR, detail)
+        few = len(difference) < _ENOUGH_RUNS
+        yield Answer(name_of(panel), UNCLEAR if few else holds, detail + (_FEW if few else ""))
 
 
 def panels_differ(first: str, second: str, *, first_misses_more: bool) -> Callable[[Table], Iterable[Answer]]:
@@ -75,9 +77,10 @@ def panels_differ(first: str, second: str, *, first_misses_more: bool) -> Callab
                 error = 2 * float(np.sqrt(sum(share * (1 - share) / n for share, n in shrunk)))
                 gap = p - q if first_misses_more else abs(p - q)
                 holds = YES if gap > error else NO if gap < -error or error < 0.05 else UNCLEAR
+                few = min(len(a), len(b)) < _ENOUGH_RUNS
                 name = name_of(panel.replace(f"{first}-", "").replace(f"-{first}", ""))
                 detail = f"misses at alpha = 0.5: {name_of(first)} {p:.1%}, {name_of(second)} {q:.1%}"
-                yield Answer(f"{name}, {label_of(method)}", holds, detail)
+                yield Answer(f"{name}, {label_of(method)}", UNCLEAR if few else holds, detail + (_FEW if few else ""))
 
     return answer
 

@@ -19,7 +19,7 @@ Scalar = str | int | float | bool | None
 Rows = dict[str, list[Scalar]]
 """Tidy rows by column; all columns are equally long."""
 
-RESULTS_VERSION = 2
+RESULTS_VERSION = 3
 """Raise it when a change of the code changes the rows: stored cells of an older version are then run again."""
 
 

@@ -145,8 +145,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("fig2", "... and such sets keep the truth.", truth_stays(ALPHA, "lr-one-sided"), CONTROL, COVERAGE),
     Claim(
         "fig2",
-        "AY 2011 keeps the truth under Laplace noise, for which it has no proof (no moment generating function is "
-        "Gaussian's).",
+        "AY 2011 keeps the truth under Laplace noise, which is not sub-Gaussian: there is no proof.",
         truth_stays(ALPHA, AS_IF_GAUSSIAN.name),
         CONTROL,
         COVERAGE,

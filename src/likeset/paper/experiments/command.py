@@ -91,7 +91,7 @@ def _reproduce(
     started = time.perf_counter()
     cells = [cell for figure in wanted for cell in figure.plan(scale)]
     outcomes = _run_with_progress(cells, store, execute, interrupts)
-    tables = _tables(wanted, outcomes)
+    tables = _tables(wanted, cells, outcomes)
     pictures: dict[str, list[Path]] = {}
     for figure in wanted:
         if len(tables[figure.name]):
@@ -149,8 +149,10 @@ def _run_with_progress(cells: list[Cell], store: Store, execute: Executor, inter
         return run(cells, store, execute, progress=advance, warn=warn)
 
 
-def _tables(wanted: list[Figure], outcomes: list[Outcome]) -> dict[str, Table]:
-    finished = [(o.cell, o.rows) for o in outcomes if o.rows is not None]
+def _tables(wanted: list[Figure], cells: list[Cell], outcomes: list[Outcome]) -> dict[str, Table]:
+    """The rows of every figure in the order of its plan, which is that of its panels."""
+    rows_of = {o.cell.key: o.rows for o in outcomes}
+    finished = [(cell, rows) for cell in cells if (rows := rows_of.get(cell.key)) is not None]
     return {f.name: gather((cell, rows) for cell, rows in finished if cell.figure == f.name) for f in wanted}
 
 

@@ -3,14 +3,14 @@ binomial law, and the rules by which panels make a verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likeset.paper.experiments.names import counted
 from likeset.paper.experiments.tables import Table
 
 YES, NO, UNCLEAR, NOT_REFUTED = "yes", "no", "unclear", "not refuted"
@@ -55,7 +55,7 @@ class Ratio:
     @property
     def value(self) -> float:
         """The ratio of the medians."""
-        return self.first / self.second
+        return float(_quotients(np.array(self.first), np.array(self.second)))
 
     def below(self, limit: float) -> str:
         """Whether the ratio lies below the limit: yes or no if the whole interval says so."""
@@ -76,38 +76,56 @@ class Ratio:
         return YES if yes else NO if no else UNCLEAR
 
     def __str__(self) -> str:
-        few = f"; {self.repeats} repeats, too few to decide" if self.repeats < FEWEST else ""
-        interval = f"[{_short(self.low)}, {_short(self.high)}]"
-        return f"{_short(self.first)} against {_short(self.second)}, ratio {_short(self.value)} {interval}{few}"
+        if self.repeats == 0:
+            return "no repeat in which both were run"
+        few = f"; {counted(self.repeats, 'repeat')}, too few to decide" if self.repeats < FEWEST else ""
+        ratio, low, high = map(_three, (self.value, self.low, self.high))
+        return f"{_short(self.first)} against {_short(self.second)}, ratio {ratio} [{low}, {high}]{few}"
 
 
-def compare(first: NDArray[Any], second: NDArray[Any]) -> Ratio:
-    """Medians of two methods over the same repeats: resampling keeps the pairs together.
+ByRepeat = Mapping[int, float]
+"""One number per repeat. A repeat whose cell failed is missing."""
 
-    >>> print(compare(np.array([1.0, 1.1, 0.9, 1.0, 1.0]), np.array([2.0, 2.2, 1.8, 2.0, 2.0])))
-    1.00 against 2.00, ratio 0.50 [0.50, 0.50]
+
+def compare(first: ByRepeat, second: ByRepeat) -> Ratio:
+    """Medians of two methods over the repeats in which both were run: resampling keeps the pairs together.
+
+    >>> print(compare({0: 1.0, 1: 1.1, 2: 0.9, 3: 1.0, 4: 1.0}, {0: 2.0, 1: 2.2, 2: 1.8, 3: 2.0, 4: 2.0, 5: 9.0}))
+    1.00 against 2.00, ratio 0.500 [0.500, 0.500]
     """
+    common = sorted(set(first) & set(second))
+    if not common:
+        return Ratio(np.nan, np.nan, np.nan, np.nan, 0)
+    a, b = (np.array([values[repeat] for repeat in common]) for values in (first, second))
     rng = np.random.default_rng(0)
-    chosen = rng.integers(0, len(first), size=(_RESAMPLES, len(first)))
-    tiny = np.finfo(np.float64).tiny
-    ratios = np.median(first[chosen], axis=1) / np.maximum(np.median(second[chosen], axis=1), tiny)
+    chosen = rng.integers(0, len(a), size=(_RESAMPLES, len(a)))
+    ratios = _quotients(np.median(a[chosen], axis=1), np.median(b[chosen], axis=1))
     low, high = np.quantile(ratios, [(1 - _INTERVAL) / 2, (1 + _INTERVAL) / 2])
-    return Ratio(float(np.median(first)), float(max(np.median(second), tiny)), float(low), float(high), len(first))
+    return Ratio(float(np.median(a)), float(np.median(b)), float(low), float(high), len(a))
 
 
-def by_repeat(table: Table, problem: str, method: str, column: str, t: int | None = None) -> NDArray[np.float64]:
-    """The value of a column at time t, or the last one, in every repeat, in order of the repeats."""
+def _quotients(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """first / second; one where they are equal, zeros among them: nothing against nothing is no difference."""
+    return np.where(first == second, 1.0, first / np.maximum(second, np.finfo(np.float64).tiny))
+
+
+def middle(values: ByRepeat) -> float:
+    """The median over the repeats."""
+    return float(np.median(list(values.values())))
+
+
+def by_repeat(table: Table, problem: str, method: str, column: str, t: int | None = None) -> dict[int, float]:
+    """The value of a column at time t, or the last one, in every repeat."""
     part = table.where(problem=problem, method=method)
     part = part.at(part["t"] == (part["t"].max() if t is None else t)) if len(part) else part
-    order = np.argsort(part["repeat"], kind="stable")
-    return part[column][order].astype(np.float64)
+    return {int(repeat): float(value) for repeat, value in zip(part["repeat"], part[column], strict=True)}
 
 
 def best(
     table: Table, problem: str, methods: Collection[str], column: str = "regret", t: int | None = None
 ) -> str | None:
     """The method with the smallest median at the last round, or at time t."""
-    medians = {m: float(np.median(v)) for m in methods if len(v := by_repeat(table, problem, m, column, t))}
+    medians = {m: middle(v) for m in methods if (v := by_repeat(table, problem, m, column, t))}
     return min(medians, key=lambda m: medians[m]) if medians else None
 
 
@@ -119,6 +137,15 @@ def _short(value: float) -> str:
     """
     size = abs(value)
     return f"{value:,.0f}" if size >= 100 else f"{value:.{1 if size >= 10 else 2 if size >= 0.1 else 3}f}"
+
+
+def _three(value: float) -> str:
+    """Three decimals below ten: an end of an interval that decides must not look like the limit.
+
+    >>> _three(0.997), _three(17.23), _three(147.2)
+    ('0.997', '17.2', '147')
+    """
+    return f"{value:.3f}" if abs(value) < 10 else _short(value)
 
 
 # -- coverage --------------------------------------------------------------------------------------------------------
@@ -163,11 +190,12 @@ def noticed(runs: int, alpha: float) -> float:
     return float(beta.ppf(POWER, most + 1, runs - most)) if most < runs else 1.0
 
 
-def power_in_words(runs: int, alpha: float) -> str:
-    """What such a test could have found out."""
+def power_in_words(runs: int, alpha: float, name: str = "alpha") -> str:
+    """What such a test could have found out; ``name`` is that of the level."""
+    level, runs_made = f"{name} = {alpha:g}", counted(runs, "run")
     if most_misses(runs, alpha) >= runs:
-        return f"no number of misses in {runs} runs could refute alpha = {alpha:g}"
-    return f"{runs} runs would notice {noticed(runs, alpha):.0%} misses at alpha = {alpha:g} four times out of five"
+        return f"no number of misses in {runs_made} could refute {level}"
+    return f"{runs_made} would notice {noticed(runs, alpha):.0%} misses at {level} four times out of five"
 
 
 def jointly(answers: Collection[str]) -> str:

@@ -25,12 +25,13 @@ PLANE_BOUND = 3.0
 PLANES = {"plane-gaussian": Gaussian(0.5), "plane-laplace": Laplace(0.5)}
 BAND_ROUNDS = 20
 BAND_COLLECTOR = "lr-bound"
-# Colours of lines as in the other figures: the paper's method black, ours orange, AY's ellipsoid blue, darker if cut.
+# Colours of lines as in the other figures: the paper's method black, its heuristic orange, AY's ellipsoid blue, and
+# darker where cut, our default red.
 _DRAWN = (
-    ("AY 2011", "0.90", ":", "#0072b2"),
-    ("AY 2011, cut", "0.80", (0, (5, 1)), "#003c66"),
-    ("lr-bound", "0.66", "-", "black"),
-    ("heuristic", "none", (0, (4, 2)), "black"),
+    ("AY 2011", "0.94", ":", "#0072b2"),
+    ("AY 2011, cut", "0.88", (0, (5, 1)), "#003c66"),
+    ("lr-bound", "0.8", "-", "black"),
+    ("heuristic", "none", (0, (4, 2)), "#e69f00"),
 )
 
 
@@ -123,13 +124,13 @@ def _draw_band(axis: Any, table: Table) -> None:
         x, low, high = (part[c].astype(float) for c in ("x", "lower", "upper"))
         if fill != "none":
             axis.fill_between(x, low, high, color=fill, linewidth=0)
-        axis.plot(x, low, color=colour, linestyle=line, linewidth=1.0)
-        axis.plot(x, high, color=colour, linestyle=line, linewidth=1.0, label=label_of(name))
+        for curve in (low, high):
+            axis.plot(x, curve, color=colour, linestyle=line, linewidth=1.3, label=label_of(name))
     ours = table.where(method="default")
     x = ours["x"].astype(float)
     for bound in ("lower", "upper"):
         axis.plot(x, ours[bound].astype(float), color="#d55e00", linewidth=1.6, label=label_of("default"))
-    axis.plot(x, ours["truth"].astype(float), color="black", linewidth=1.4, linestyle="-.", label="truth")
+    axis.plot(x, ours["truth"].astype(float), color="#117733", linewidth=1.6, linestyle="-.", label="truth")
     seen = ours["n"].astype(float) > 0
     axis.plot(x[seen], ours["y"].astype(float)[seen], "o", color="black", markersize=3.5, label="observations (mean)")
     found = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))

@@ -15,7 +15,7 @@ from likeset.paper.experiments.tables import Table
 
 CONTAINED = "camelback-contained"
 BOUNDS = {"camelback-stated": 2.0, CONTAINED: 8.0}
-TITLES = {"camelback-stated": "B = 2, as stated: the truth is outside", CONTAINED: "B = 8: the truth is inside"}
+TITLES = {"camelback-stated": "a) B = 2, as stated: the truth is outside", CONTAINED: "b) B = 8: the truth is inside"}
 CERTIFICATE_ROUNDS = (150, 25)
 
 
@@ -51,10 +51,10 @@ def _certifying(problem: str) -> dict[str, Method]:
 
 def draw(table: Table, folder: Path) -> list[Path]:
     """Two panels; the same for newer sets; and certificates over time."""
-    contained, stem = {CONTAINED: TITLES[CONTAINED]}, folder / "fig4-certificates"
+    contained, stem = {CONTAINED: "B = 8, played for a certificate"}, folder / "fig4-certificates"
     return [
         *draw_regret_figures(folder / "fig4", table, TITLES, _methods, (1, 2, 10.5, 5.4), quartiles=True),
-        *draw_certificates(stem, table, contained, _certifying, (1, 1, 8.0, 5.0)),
+        *draw_certificates(stem, table, contained, _certifying, (1, 1, 10.5, 5.4)),
     ]
 
 

@@ -38,9 +38,9 @@ def code(content: str) -> Raw:
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table in a frame that scrolls sideways where the screen is narrow; cells are escaped."""
-    head = "".join(f"<th>{text(h)}</th>" for h in headings)
+    head = "<thead><tr>" + "".join(f"<th>{text(h)}</th>" for h in headings) + "</tr></thead>" if any(headings) else ""
     lines = "".join("<tr>" + "".join(f"<td>{text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
+    return f'<div class="wide"><table>{head}<tbody>{lines}</tbody></table></div>'
 
 
 def folded(title: str, body: str) -> str:
@@ -48,11 +48,11 @@ def folded(title: str, body: str) -> str:
     return f"<details><summary>{text(title)}</summary>{body}</details>"
 
 
-def picture(stem: Path, caption: str = "") -> str:
-    """The SVG file of a picture, inside the page."""
+def picture(stem: Path, caption: str = "", words: str = "") -> str:
+    """The SVG file of a picture, inside the page; ``words`` for who cannot see it, by default the caption."""
     data = base64.b64encode(stem.with_suffix(".svg").read_bytes()).decode()
     below = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
-    image = f'<img alt="{html.escape(caption or stem.name)}" src="data:image/svg+xml;base64,{data}">'
+    image = f'<img alt="{html.escape(words or caption)}" src="data:image/svg+xml;base64,{data}">'
     return f'<figure><div class="wide">{image}</div>{below}</figure>'
 
 
@@ -69,8 +69,9 @@ dd{margin:0 0 .5rem 1rem;max-width:46rem}
 .claim{border-left:.3rem solid #888;padding:.1rem .75rem;margin:1rem 0}.claim p{margin:.2rem 0}
 .claim.yes{border-color:#1a7f37}.claim.no{border-color:#b3261e}.small{font-size:.85rem;color:#333}
 .claim ul{font-size:.85rem;margin:.2rem 0;padding-left:1.2rem}
-@media(max-width:40rem){body{font-size:15px;margin:.75rem auto}h1{font-size:1.3rem}}
-@media print{body{max-width:none;font-size:10pt}.wide{overflow:visible}
+.narrow{display:none}
+@media(max-width:40rem){body{font-size:15px;margin:.75rem auto}h1{font-size:1.3rem}.narrow{display:block}}
+@media print{.narrow{display:none}body{max-width:none;font-size:10pt}.wide{overflow:visible}
 img{min-width:0;width:auto;max-width:100%;max-height:22cm}
 details::details-content{content-visibility:visible;display:block;height:auto}
 table{font-size:7pt}tr,li,p,figure{break-inside:avoid}h2,h3,summary{break-after:avoid}thead{display:table-header-group}

@@ -83,7 +83,7 @@ def _default(family: Family, space: Space, alpha: float) -> ConfidenceSequence:
     return ConfidenceSequence(family, space, alpha, alarm=False)
 
 
-# As in the paper's figures: its method is black, the same with w = 1 grey.
+# As in the paper's figures: its method is black, the same with w = 1 grey, the heuristic orange.
 LIKELIHOOD_RATIO: dict[str, Method] = {
     method.name: method
     for method in (
@@ -91,7 +91,7 @@ LIKELIHOOD_RATIO: dict[str, Method] = {
         Method("lr-mixture", "LR hyper-mixture", "#56777f", "D", _mixture),
         Method("lr-plug-in", "LR (FTRL), w = 1", "#999999", "p", _plug_in, heavy=True),
         Method("lr-bound", "LR weighted: bound (paper)", "#000000", "o", _weighted("bound"), heavy=True),
-        Method("lr-exact", "LR weighted: exact (paper)", "#e69f00", "s", _weighted("exact")),
+        Method("lr-exact", "LR weighted: exact (paper)", "#56b4e9", "s", _weighted("exact")),
         Method("lr-projection", "LR weighted: projection (paper)", "#b07aa1", "^", _weighted("projection")),
     )
 }
@@ -109,7 +109,7 @@ ONE_SIDED = Method(
 AS_IF_GAUSSIAN = Method(
     "AY 2011 on Laplace",
     "AY 2011 as if Gaussian (no proof)",
-    "#5b8fb9",
+    "#3333ff",
     "1",
     lambda family, space, alpha: AbbasiYadkori(space, alpha, float(np.sqrt(2.0) * family.scale), RIVAL_PENALTY),  # type: ignore[attr-defined]
     provable=False,
@@ -128,9 +128,9 @@ CUT = Method(
 GUARDED = Method(
     "guarded",
     "likeset default, choice by belief",
-    "#7b3294",
+    "#d6006c",
     "*",
-    ConfidenceSequence,
+    _default,
     heavy=True,
     policy=BELIEF,
 )
@@ -150,9 +150,8 @@ CERTIFIED = ("default", "lr-mixture", "lr-plug-in", "lr-bound", "AY 2011, cut", 
 _CERTIFYING = "elimination: "
 
 SOONEST_RULE = Method(
-    f"{_CERTIFYING}soonest", "Elimination, likeset default, rule soonest", "#a6761d", "*", ConfidenceSequence,
-    policy=SOONEST,
-)  # fmt: skip
+    f"{_CERTIFYING}soonest", "Elimination, likeset default, rule soonest", "#a6761d", "*", _default, policy=SOONEST
+)
 """The default rule of ``Elimination``, which asks the predictor's beliefs what to observe; other sets have none."""
 
 HEURISTICS = ("heuristic", "Laplace approx.", "MK 2021")
@@ -163,9 +162,9 @@ _STYLES = {
     "AY 2011": ("#0072b2", "v"),
     "NR 2021": ("#009e73", "P"),
     "sub-exponential": ("#6a3d9a", "X"),
-    "heuristic": ("#56b4e9", "h"),
+    "heuristic": ("#e69f00", "h"),
     "Laplace approx.": ("#00441b", "<"),
-    "MK 2021": ("#cc79a7", ">"),
+    "MK 2021": ("#8c564b", ">"),
     "AMM": ("#8c564b", "h"),
     "CMM": ("#4b0082", "d"),
     "DMM": ("#b8860b", "*"),

@@ -1,4 +1,4 @@
-"""Names of problems for people: what is written in verdicts and tables instead of the keys of cells."""
+"""Words and numbers for people: what is written in verdicts and tables instead of the keys of cells."""
 
 from __future__ import annotations
 
@@ -36,3 +36,21 @@ def panel(problem: str) -> str:
     if problem in _WHOLE:
         return _WHOLE[problem]
     return ", ".join(_PARTS.get(part, f"sigma {part}") for part in problem.split("-"))
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "run"), counted(12, "run")
+    ('1 run', '12 runs')
+    """
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def amount(value: float) -> str:
+    """Three figures, without powers of ten for large numbers.
+
+    >>> amount(5298.3), amount(96.71), amount(0.000155)
+    ('5,298', '96.7', '0.000155')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

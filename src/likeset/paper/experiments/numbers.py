@@ -9,7 +9,7 @@ import numpy as np
 from likeset.paper.experiments import html_parts as parts
 from likeset.paper.experiments.bounds import looseness
 from likeset.paper.experiments.methods import is_certifying, label_of, sorted_methods
-from likeset.paper.experiments.names import panel
+from likeset.paper.experiments.names import amount, panel
 from likeset.paper.experiments.power import DISTANCES
 from likeset.paper.experiments.power_answers import rows_of
 from likeset.paper.experiments.tables import Table
@@ -118,15 +118,26 @@ def _theory(table: Table) -> str:
             row.name,
             row.result,
             row.status,
-            f"{row.realised:.3g}",
-            f"{row.bound:.3g}",
-            f"{row.ratio:.3g}" if np.isfinite(row.ratio) else "none",
+            amount(row.realised),
+            amount(row.bound),
+            amount(row.ratio) if np.isfinite(row.ratio) else "none",
             f"{row.promise:.0%}" if row.promise > 0 else "none",
             f"{row.held} of {row.runs}",
         )
         for row in found.rows
     ]
-    headings = ("model", "quantity", "of", "result", "status", "what happened", "bound", "ratio", "promised", "held")
+    headings = (
+        "model",
+        "quantity",
+        "of whom",
+        "result",
+        "status",
+        "what happened",
+        "bound",
+        "ratio",
+        "promised",
+        "held",
+    )
     words = f"<p>{parts.text(found.paragraph())}</p>"
     return parts.table(headings, rows) + parts.folded("In words", words)
 

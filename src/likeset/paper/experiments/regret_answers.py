@@ -17,7 +17,7 @@ from likeset.paper.experiments.evidence import (
     power_in_words,
 )
 from likeset.paper.experiments.methods import PAPER, RIVALS, is_certifying, label_of
-from likeset.paper.experiments.names import panel
+from likeset.paper.experiments.names import counted, panel
 from likeset.paper.experiments.tables import Table
 
 Rivals = Callable[[Table, str], list[str]]
@@ -118,9 +118,8 @@ def _stays(alpha: float, methods: Rivals, column: str) -> Callable[[Table], Iter
             if misses:
                 worst = max(misses, key=lambda m: misses[m][0])
                 most, runs = misses[worst]
-                said = (
-                    f"at most {most} of {runs} runs miss ({label_of(worst)})" if most else f"no misses in {runs} runs"
-                )
+                said = f"at most {most} of {counted(runs, 'run')} miss ({label_of(worst)})" if most else "no misses"
+                said = said if most else f"{said} in {counted(runs, 'run')}"
                 holds = jointly([misses_fit(*counts, alpha) for counts in misses.values()])
                 yield Answer(panel(problem), holds, f"{said}; {power_in_words(runs, alpha)}")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -30,6 +30,8 @@ IN_SHORT = {
     "weights": "The paper's weights in low noise.",
 }
 """The pictures of the summary."""
+
+SUMMARY = Section("In short", "")
 
 
 @dataclass(frozen=True)
@@ -61,17 +63,26 @@ def summary_section(results: Results) -> Section:
         )
     stems = {stem.name: stem for stems in results.pictures.values() for stem in stems}
     body += "".join(parts.picture(stems[name], words) for name, words in IN_SHORT.items() if name in stems)
-    return Section("In short", body)
+    return replace(SUMMARY, body=body)
 
 
 def figure_sections(results: Results) -> Iterable[Section]:
     """One section per figure: pictures, settings, numbers."""
     for figure in results.figures:
         stems = results.pictures.get(figure.name, [])
-        pictures = "".join(parts.picture(stem) for stem in stems if stem.name not in IN_SHORT)
-        above = " The main picture is in the summary." if any(stem.name in IN_SHORT for stem in stems) else ""
+        shown = [stem for stem in stems if stem.name not in IN_SHORT]
+        pictures = "".join(parts.picture(stem, words=_words(figure, i)) for i, stem in enumerate(shown, 1))
+        above = "".join(
+            f' In the <a href="#{SUMMARY.anchor}">summary</a>: {parts.text(IN_SHORT[stem.name])}'
+            for stem in stems
+            if stem.name in IN_SHORT
+        )
         body = f"<p>{parts.text(figure.settings)}{above}</p>{pictures}{numbers(results.tables[figure.name])}"
         yield Section(figure.title, body)
+
+
+def _words(figure: Figure, number: int) -> str:
+    return f"{figure.title}, picture {number}; its numbers are in the tables below"
 
 
 def claims_section(results: Results) -> Section:
@@ -152,6 +163,7 @@ def write(path: Path, results: Results) -> None:
         f"{kind}</title><style>{parts.STYLE}</style></head><body><h1>Likelihood-ratio confidence sets: the paper's "
         f"experiments again ({kind})</h1><p>Emmenegger, Mutný and Krause, NeurIPS 2023. Solid lines have provable "
         "anytime coverage, dashed lines do not. The paper's own method is marked (paper).</p>"
+        '<p class="narrow">Pictures and tables that are wider than the screen scroll sideways.</p>'
         f"{''.join(bodies)}</body></html>\n"
     )
     write_atomically(path, page.encode(errors="backslashreplace"))  # names of files need not be text

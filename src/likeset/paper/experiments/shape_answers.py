@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from likeset.paper.experiments.evidence import NO, YES, Answer, compare
+from likeset.paper.experiments.evidence import NO, YES, Answer, compare, middle
 from likeset.paper.experiments.fig2 import BOUND
 from likeset.paper.experiments.methods import PAPER, label_of
 from likeset.paper.experiments.names import panel
@@ -45,8 +45,8 @@ def narrower_than(rival: str, limit: float) -> Callable[[Table], Iterable[Answer
     def answer(table: Table) -> Iterable[Answer]:
         widths = {}
         for (method,), own in table.where(problem="band").groups("method"):
-            widths[method] = np.array([_width(part) for _, part in own.groups("repeat")])
-        ours = min((m for m in PAPER if m in widths), key=lambda m: float(np.median(widths[m])), default=None)
+            widths[method] = {int(repeat): _width(part) for (repeat,), part in own.groups("repeat")}
+        ours = min((m for m in PAPER if m in widths), key=lambda m: middle(widths[m]), default=None)
         if ours is not None and rival in widths:
             ratio = compare(widths[ours], widths[rival])
             yield Answer("mean width", ratio.below(limit), f"{label_of(ours)} against {rival}: {ratio}")

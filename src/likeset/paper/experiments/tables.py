@@ -69,8 +69,8 @@ class Table:
 
 
 def gather(finished: Iterable[tuple[Cell, Rows]]) -> Table:
-    """The rows of cells in order of their keys, the cell's names as first columns; NaN where a cell lacks a column."""
-    ordered = sorted(finished, key=lambda pair: pair[0].key)
+    """The rows of cells in their order, the cell's names as first columns; NaN where a cell lacks a column."""
+    ordered = list(finished)
     names = list(dict.fromkeys(name for _, rows in ordered for name in rows))
     columns: dict[str, list[Any]] = {name: [] for name in ("problem", "method", "repeat", *names)}
     for cell, rows in ordered:

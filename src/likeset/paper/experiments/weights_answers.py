@@ -6,9 +6,19 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from likeset.paper.experiments.evidence import NO, UNCLEAR, YES, Answer, Ratio, by_repeat, compare
+from likeset.paper.experiments.evidence import (
+    FEWEST,
+    NO,
+    UNCLEAR,
+    YES,
+    Answer,
+    Ratio,
+    by_repeat,
+    compare,
+    middle,
+)
 from likeset.paper.experiments.methods import PAPER, label_of
-from likeset.paper.experiments.names import panel
+from likeset.paper.experiments.names import counted, panel
 from likeset.paper.experiments.tables import Table
 from likeset.paper.experiments.weights_study import SIGMAS
 
@@ -38,16 +48,15 @@ def _over_noise(method: str, decide: Callable[[Ratio], str]) -> Callable[[Table]
     def answer(table: Table) -> Iterable[Answer]:
         for kind, name in KINDS.items():
             radii = [by_repeat(table, f"{kind}-{sigma:g}", method, "radius") for sigma in SIGMAS]
-            large, small = radii[0], radii[-1]
-            if min(map(len, radii)) == 0 or len(small) != len(large):
+            if not all(radii):
                 continue
-            medians = [float(np.median(values)) for values in radii]
+            medians = [middle(values) for values in radii]
             steps = ", ".join(f"{m:,.1f}" for m in medians)
             detail = f"{label_of(method)}: {steps} nats at sigma {', '.join(f'{s:g}' for s in SIGMAS)}"
             if min(medians[0], medians[-1]) <= 0:  # a ratio of numbers around zero says nothing
                 yield Answer(name, UNCLEAR, detail)
             else:
-                ratio = compare(small, large)
+                ratio = compare(radii[-1], radii[0])
                 yield Answer(name, decide(ratio), f"{detail}; last against first: {ratio}")
 
     return answer
@@ -57,18 +66,20 @@ def weights_approach_one(table: Table) -> Iterable[Answer]:
     """Whether the weights of the last tenth are near one; those that still rise may yet get there."""
     for name, problems in GROUPS.items():
         for method in PAPER:
-            before, last = np.inf, np.inf
+            before, last, fewest = np.inf, np.inf, np.inf
             times: list[int] = []
             for problem in problems:
                 own = table.where(problem=problem, method=method)
                 times = sorted(own.distinct("t"))[-2:] or times
-                medians = [float(np.median(own.where(t=t)["weight"].astype(float))) for t in times if len(own)]
-                if len(medians) == 2:
-                    before, last = min(before, medians[0]), min(last, medians[1])
+                weights = [by_repeat(table, problem, method, "weight", t) for t in times if len(own)]
+                if len(weights) == 2:
+                    before, last = min(before, middle(weights[0])), min(last, middle(weights[1]))
+                    fewest = min(fewest, len(weights[1]))
             if not np.isfinite(last):
                 continue
             holds = YES if last >= _NEAR_ONE else UNCLEAR if last > _RISING * before else NO
+            few = f"; {counted(int(fewest), 'repeat')}, too few to decide" if fewest < FEWEST else ""
             detail = (
                 f"mean weight {before:.2f} at t = {times[0]}, {last:.2f} at t = {times[1]}, the least over problems"
             )
-            yield Answer(f"{name} ({method.removeprefix('lr-')})", holds, detail)
+            yield Answer(f"{name} ({method.removeprefix('lr-')})", UNCLEAR if few else holds, detail + few)

@@ -133,8 +133,10 @@ def _against_noise(axis: Any, table: Table, kind: str, column: str, title: str, 
         points = []
         for sigma in SIGMAS:
             values, base = (by_repeat(table, f"{kind}-{sigma:g}", m, column) for m in (name, "lr-plug-in"))
-            if len(values) and len(base) == len(values):
-                points.append((sigma, np.median(values / base if column == "width" else np.maximum(values, 1e-2))))
+            both = [repeat for repeat in values if repeat in base]
+            if both:
+                relative = [values[r] / base[r] if column == "width" else max(values[r], 1e-2) for r in both]
+                points.append((sigma, float(np.median(relative))))
         if points:
             axis.plot(*zip(*points, strict=True), **line_style(LIKELIHOOD_RATIO[name]))
     axis.set_xscale("log")
@@ -169,7 +171,8 @@ FIGURE = Figure(
         "dimensions). The noise falls from 0.3 to 0.015; alpha = 0.1; lambda = 1/B. Weights are on both sides of the "
         "ratio. R_t is what the numerator has lost to the truth, in nats: the set allows R_t + log(1/alpha). Weighted "
         "nats count for less each, so widths decide: means over the grid or over ten random directions. Shown are "
-        "medians over repeats, of widths relative to w = 1 with the same numerator (FTRL)."
+        "medians over repeats, of widths relative to w = 1 with the same numerator (FTRL). An R_t below 0.01 is drawn "
+        "at 0.01."
     ),
     plan=plan,
     run=run,

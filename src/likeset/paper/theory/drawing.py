@@ -18,7 +18,7 @@ with optional_packages():
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator, NullFormatter
 
-_RC: Any = {"font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "likeset"}
+_RC: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "likeset"}
 _PANELS = {
     "online regret": "online regret R_t (nats)",
     "set size": "largest D_Z(theta, theta*) in the set (nats)",
@@ -40,6 +40,7 @@ _SHADES = {
     "UCB, AY 2011": "0.5",
     "UCB, weighted": "0.6",
 }
+_PAPER = ("FTRL, weighted", "UCB, weighted")  # the paper's own method
 _HIDDEN = ("Theorem 5, excess realised", "Theorem 5 as printed")  # nearly on top of Theorem 5
 _SHORT = {
     "Theorem 5, weights in all terms (ours)": "5, all weights (ours)",
@@ -53,9 +54,9 @@ _GAP = 0.052  # between labels, in heights of the axes
 def draw(found: Looseness, path: Path) -> Path:
     """Write ``path`` with the endings .png and .svg; returns the PNG's path."""
     with matplotlib.rc_context(_RC):
-        figure = Figure(figsize=(12.5, 9.2))
+        figure = Figure(figsize=(11.6, 10.4))
         axes = figure.subplots(len(_PANELS), len(MODELS), sharex=True)
-        figure.subplots_adjust(left=0.05, right=0.83, top=0.925, bottom=0.05, wspace=0.72, hspace=0.12)
+        figure.subplots_adjust(left=0.06, right=0.8, top=0.93, bottom=0.05, wspace=0.86, hspace=0.12)
         for column, model in enumerate(MODELS):
             for row, (panel, label) in enumerate(_PANELS.items()):
                 lines = [x for x in found.lines if x.row.model == model.name and x.row.panel == panel]
@@ -66,11 +67,12 @@ def draw(found: Looseness, path: Path) -> Path:
                     ends.append(("largest possible regret", span * lines[0].t[-1], "0.55"))
                 _scales(axes[row, column])
                 _label_ends(axes[row, column], ends)
-                axes[row, column].set_ylabel(label)
-            axes[0, column].set_title(f"{model.name}: {model.family!r}, B = {model.bound:g}", fontsize=9, loc="left")
+                if column == 0:  # beside the other column stand the names of curves
+                    axes[row, column].set_ylabel(label)
+            axes[0, column].set_title(f"{model.name}: {model.family!r}, B = {model.bound:g}", fontsize=10, loc="left")
             axes[-1, column].set_xlabel("round t")
         figure.suptitle(
-            f"Solid, bold: realised, median and quartiles of {found.repeats} runs.   Dashed: bound with a proof.   "
+            f"Solid, bold: realised, median and quartiles (runs: {found.repeats}).   Dashed: bound with a proof.   "
             "Dotted: bound as printed, or under an assumption not proved here.",
             fontsize=9,
         )
@@ -92,7 +94,8 @@ def _curves(axes: Axes, lines: list[Line]) -> list[tuple[str, float, str]]:
             axes.plot(line.t, _positive(line.realised), color=shade, linewidth=2, **marks)
             low, high = _positive(line.realised_low), _positive(line.realised_high)
             axes.fill_between(line.t, low, high, color=shade, alpha=0.15, linewidth=0)
-            ends.append((f"{name}, realised", float(line.realised[-1]), shade))
+            whose = " (paper)" if name in _PAPER else ""
+            ends.append((f"{name}{whose}, realised", float(line.realised[-1]), shade))
         marks = {"marker": _MARKERS[name], "markersize": 4, "markevery": _marks(line.t, len(drawn))}
         style = "--" if line.row.status == "proved" else ":"
         axes.plot(
@@ -134,7 +137,7 @@ def _label_ends(axes: Axes, ends: list[tuple[str, float, str]]) -> None:
         axes.plot([1.0, 1.04], [height, place], transform=axes.transAxes, color="0.6", linewidth=0.6, clip_on=False)
         weight = "bold" if label.endswith(", realised") else "normal"
         axes.text(
-            1.05, place, label, transform=axes.transAxes, fontsize=7, va="center", weight=weight,
+            1.05, place, label, transform=axes.transAxes, fontsize=8, va="center", weight=weight,
             color="black" if shade == "black" else "0.35",
         )  # fmt: skip
 
