@@ -15,6 +15,7 @@ from likeset.web.api import Api
 from likeset.web.desk import Desk
 from likeset.web.pages import Pages, day
 from likeset.web.refusals import Refusals
+from likeset.web.rows import kind_of_outcome, with_units
 from likeset.web.security import Gate, Guard, Limits
 from likeset.web.worker import Refused, WorkerDied
 
@@ -40,7 +41,11 @@ def create_app(
     desk, gate, limits = Desk(store, read_only), Gate(token, read_only, hosts), limits or Limits()
     templates = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined)
     templates.filters |= {"number": wording.number, "day": day, "url": lambda text: quote(str(text), safe="")}
-    templates.globals |= {"family_text": wording.family_text}
+    templates.globals |= {
+        "family_text": wording.family_text,
+        "kind_of_outcome": kind_of_outcome,
+        "with_units": with_units,
+    }
     for name in templates.list_templates():  # now, and not while somebody waits
         templates.get_template(name)
 
