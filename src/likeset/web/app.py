@@ -23,6 +23,7 @@ with optional_packages():
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
+    from starlette.requests import ClientDisconnect
     from starlette.routing import Mount, Route
     from starlette.staticfiles import StaticFiles
 
@@ -55,7 +56,7 @@ def create_app(
         desk.close()
 
     pages, api = Pages(desk, gate, limits, templates), Api(desk)
-    wrong = Refusals(pages)
+    wrong = Refusals(pages, limits)
     app = Starlette(
         routes=[
             Route("/", pages.home),
@@ -87,6 +88,7 @@ def create_app(
             LikesetError: wrong.refused,
             Refused: wrong.refused,
             WorkerDied: wrong.unavailable,
+            ClientDisconnect: wrong.cut_off,
             500: wrong.failed,
         },
     )
