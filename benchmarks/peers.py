@@ -24,7 +24,7 @@ from scipy.stats import norm
 import likeset as ls
 from benchmarks.common import Array, Report
 
-ALPHA, ROUNDS, LOOKS, FIRST, FIRST_SEED = 0.1, 100, (25, 50, 100), 3, 61_000
+ALPHA, ROUNDS, RUNS, LOOKS, FIRST, FIRST_SEED = 0.1, 100, 12, (25, 50, 100), 3, 61_000
 PROBLEMS: dict[str, Callable[[int], Any]] = {
     "1-D gaussian": lambda seed: ls.environments.paper_1d("gaussian"),
     "1-D poisson": lambda seed: ls.environments.paper_1d("poisson"),
@@ -157,7 +157,7 @@ def run(progress: Progress, quick: bool) -> Report:
             ("ms", "ms per round", ".1f"),
         ],
     )  # fmt: skip
-    runs, made = 3 if quick else 20, players()
+    runs, made = 2 if quick else RUNS, players()
     task = progress.add_task("peers", total=len(PROBLEMS) * len(made) * runs)
     for problem, make in PROBLEMS.items():
         for name, build in made.items():
