@@ -71,7 +71,8 @@ class Tasks:
         if family not in known:
             raise InvalidArgumentError("family", family, "is no family", f"use one of {', '.join(sorted(known))}")
         try:
-            made: Any = known[family](**{k: Unknown() if v == UNKNOWN else v for k, v in settings.items()})
+            chosen: Any = known[family]
+            made = chosen(**{k: Unknown() if v == UNKNOWN else v for k, v in settings.items()})
         except TypeError:
             problem = f"are not the settings of {known[family].__name__}"
             raise InvalidArgumentError("family", settings, problem, "leave them out, or name those it has") from None
