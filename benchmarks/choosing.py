@@ -22,6 +22,7 @@ PROBLEMS: dict[str, Callable[[int], Any]] = {
     "1-D laplace": lambda seed: ls.environments.paper_1d("laplace"),
     "1-D poisson": lambda seed: ls.environments.paper_1d("poisson"),
     "1-D survival": lambda seed: ls.environments.paper_1d("survival"),
+    "1-D bernoulli": lambda seed: ls.environments.paper_1d("bernoulli"),
     "camelback": lambda seed: ls.environments.camelback(),
     "random functions": lambda seed: ls.environments.random_function(seed),
     "linear 2": lambda seed: ls.environments.linear(2, seed=seed),

@@ -73,7 +73,7 @@ def run(progress: Progress, quick: bool) -> Report:
             ("above", "soonest / bound", ".2f"),
         ],
     )  # fmt: skip
-    problems = 6 if quick else 24
+    problems = 6 if quick else 100
     task = progress.add_task("deciding", total=len(SHAPES) * problems)
     for name, (n_arms, dim) in SHAPES.items():
         counts: dict[str, list[float]] = {"widest": [], "soonest": [], "bound": []}

@@ -12,7 +12,7 @@ pytest.importorskip("sphinx")
 DOCS = Path(__file__).parent.parent / "docs"
 sys.path.insert(0, str(DOCS / "_extensions"))
 
-from docstrings import as_rst  # noqa: E402
+from docstrings import as_rst, readable  # noqa: E402
 from public_names import public_names, undocumented  # noqa: E402
 
 
@@ -47,6 +47,10 @@ def test_every_page_is_in_the_table_of_contents():
     pages = [p.relative_to(DOCS).with_suffix("").as_posix() for end in ("md", "rst") for p in DOCS.rglob(f"*.{end}")]
     globbed = ("decisions/", "recipes/")  # listed by a pattern
     assert [p for p in pages if p != "index" and not p.startswith(globbed) and p not in contents] == []
+
+
+def test_signatures_name_types_and_not_how_sphinx_holds_them():
+    assert readable("(x: TypeAliasForwardRef('Array') | None)") == "(x: Array | None)"
 
 
 def test_docstrings_become_pages():

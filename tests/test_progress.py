@@ -33,6 +33,20 @@ print(seq.n_observations)
 """
 
 
+LONG = """
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF
+import likeset as ls
+from likeset import progress
+progress.PATIENCE, progress.EVERY = 0.02, 0.01
+seq = ls.ConfidenceSequence(ls.Gaussian(0.1), ls.RKHS(RBF(0.3), bound=2.0, dim=3), alpha=0.1)
+x = np.random.default_rng(0).uniform(size=(60, 3))
+seq.update(x, x[:, 0])
+choice = ls.Guarded(seq, bounds=[(0.0, 1.0)] * 3, rng=0).recommend()
+print(seq.n_observations)
+"""
+
+
 def run(program, watched, **environment):
     """Standard error of a program, in a terminal or in a pipe."""
     environment = {**os.environ, "PYTHONPATH": str(Path(ls.__file__).parent.parent), **environment}
@@ -59,6 +73,12 @@ def run(program, watched, **environment):
 def test_a_long_update_shows_how_long_it_will_take_in_a_terminal():
     seen = run(SLOW, watched=True, LIKESET_QUIET="").decode()
     shares = [int(share) for share in re.findall(r"updating (\d+) %, \d+ s left", seen)]
+    assert len(shares) >= 3 and shares == sorted(shares) and seen.endswith("\r")
+
+
+def test_branch_and_bound_shows_how_far_it_is():
+    seen = run(LONG, watched=True, LIKESET_QUIET="").decode()
+    shares = [int(share) for share in re.findall(r"certifying the maximum over the box (\d+) %, \d+ s left", seen)]
     assert len(shares) >= 3 and shares == sorted(shares) and seen.endswith("\r")
 
 

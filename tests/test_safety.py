@@ -44,7 +44,8 @@ class Problem:
 
 
 @pytest.mark.parametrize(("noise", "two_sided", "rounds"), [("gaussian", False, 40), ("gaussian", True, 40),
-                                                             ("poisson", False, 70)])  # fmt: skip
+                                                             ("poisson", False, 70),
+                                                             ("bernoulli", False, 140)])  # fmt: skip
 def test_from_the_seed_outward_with_many_certified_expansions(noise, two_sided, rounds):
     problem = Problem(noise, two_sided)
     policy = problem.policy(0.1, 0)

@@ -237,3 +237,9 @@ def test_the_command_line_asks_recommends_and_refuses(tmp_path, monkeypatch, cap
     assert "the mean of yield is at least" in call("recommend", "r")[1] and "run" in call("ask", "r")[1]
     assert call("cancel", "r", 3)[0] == 0 and call("cancel", "r", 3)[0] == 2
     assert call("new", "s", *new[2:], "--safe", "harm")[0] == 2
+    code, _, err = call("new", "s", *new[2:], "--safe", "harm<0.5:gaussian(sigma=0.1)")
+    assert code == 2 and "harm<0.5:law:bound" in " ".join(err.split())
+    safe = ["--safe", "harm<0.5:gaussian(sigma=0.1):4", "--known-safe", "t=30,h=2,c=X"]
+    assert call("new", "s", *new[2:], *safe)[0] == 0
+    out = " ".join(call("ask", "s", "-n", 3)[1].split())
+    assert "These are 1 of the 3 asked for: no other setting is certified to be safe yet" in out

@@ -85,7 +85,23 @@ def _process(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines:
     lines[:] = as_rst(lines)
 
 
+def readable(signature: str) -> str:
+    """A signature in which names of types are names: Sphinx writes aliases beside ``| None`` as it holds them.
+
+    >>> readable("(x: TypeAliasForwardRef('Array') | None) -> None")
+    '(x: Array | None) -> None'
+    """
+    return re.sub(r"TypeAliasForwardRef\('([\w.]+)'\)", r"\1", signature)
+
+
+def _signature(app: Sphinx, what: str, name: str, obj: Any, options: Any, given: Any, returned: Any) -> Any:
+    if given is None:  # a property: nothing to write
+        return None
+    return readable(given), returned if returned is None else readable(returned)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Has autodoc pass every docstring through :func:`as_rst`."""
+    """Has autodoc pass every docstring through :func:`as_rst`, and signatures through :func:`readable`."""
     app.connect("autodoc-process-docstring", _process)
+    app.connect("autodoc-process-signature", _signature)
     return {"version": "1", "parallel_read_safe": True}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
@@ -77,23 +77,39 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+@contextmanager
+def meter(what: str, total: float) -> Iterator[Callable[[float], None]]:
+    """A function that is told how much is done, and shows it once it takes long.
+
+    >>> with meter("searching", 10) as at:
+    ...     at(3)
+    """
+    began = shown = time.monotonic()
+    watched: bool | None = None
+
+    def at(done: float) -> None:
+        nonlocal shown, watched
+        now = time.monotonic()
+        if now - began > PATIENCE and now - shown > EVERY and watched is not False:
+            watched = somebody_watches() if watched is None else watched
+            if watched:
+                rewritten(told(what, done, total, now - began))
+                shown = now
+
+    try:
+        yield at
+    finally:
+        if watched and shown != began:
+            rewritten("", last=True)
+
+
 def counted(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
     """The items, one after the other; how far it is is shown once it takes long.
 
     >>> list(counted("abc", 3, "reading"))
     ['a', 'b', 'c']
     """
-    began = shown = time.monotonic()
-    watched: bool | None = None
-    try:
+    with meter(what, total) as at:
         for done, item in enumerate(items):
-            now = time.monotonic()
-            if now - began > PATIENCE and now - shown > EVERY and watched is not False:
-                watched = somebody_watches() if watched is None else watched
-                if watched:
-                    rewritten(told(what, done, total, now - began))
-                    shown = now
+            at(done)
             yield item
-    finally:
-        if watched and shown != began:
-            rewritten("", last=True)

@@ -28,6 +28,7 @@ import numpy as np
 from likeset._typing import Array
 from likeset.bandits.rewards import Reward
 from likeset.bandits.running import score_uppers
+from likeset.progress import meter
 from likeset.spaces import RKHS, Linear
 from likeset.spaces.mixed_kernel import MixedKernel
 
@@ -99,21 +100,23 @@ def _branch_and_bound(current: Any, space: RKHS, reward: Reward, box: Any, toler
     if not continuous:
         return attained
     limit = float(reward.of_scores(np.array([_FAR]))[0])  # of a reward that is known to end: nothing lies above it
-    while solved < budget and -heap[0][0] > attained + tolerance:
-        if np.isfinite(limit) and float(reward.of_scores(np.array([attained]))[0]) >= limit:
-            break
-        cells: list[tuple[Array, Array, Array]] = []
-        for _ in range(min(_BATCH, len(heap))):
-            bound, _, centre, half, rest = heapq.heappop(heap)
-            if -bound <= attained + tolerance and cells:
-                heapq.heappush(heap, (bound, next(number), centre, half, rest))
+    with meter("certifying the maximum over the box", budget) as at:
+        while solved < budget and -heap[0][0] > attained + tolerance:
+            if np.isfinite(limit) and float(reward.of_scores(np.array([attained]))[0]) >= limit:
                 break
-            side = _longest(space, point(centre, rest), half, continuous)
-            step = np.zeros(len(half))
-            step[side] = 0.5 * half[side]
-            smaller = half - step
-            cells += [(centre - step, smaller, rest), (centre + step, smaller, rest)]
-        push(cells)
+            cells: list[tuple[Array, Array, Array]] = []
+            for _ in range(min(_BATCH, len(heap))):
+                bound, _, centre, half, rest = heapq.heappop(heap)
+                if -bound <= attained + tolerance and cells:
+                    heapq.heappush(heap, (bound, next(number), centre, half, rest))
+                    break
+                side = _longest(space, point(centre, rest), half, continuous)
+                step = np.zeros(len(half))
+                step[side] = 0.5 * half[side]
+                smaller = half - step
+                cells += [(centre - step, smaller, rest), (centre + step, smaller, rest)]
+            push(cells)
+            at(solved)
     return -heap[0][0]
 
 

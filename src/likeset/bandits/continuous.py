@@ -96,7 +96,7 @@ def checked_box(bounds: Any, dim: int) -> tuple[Array, list[Array | None]]:
         if box.shape == (dim, 2) and (box[:, 0] < box[:, 1]).all():
             return box, [None] * dim
     raise ShapeError(
-        "bounds", bounds, "is not a box",
+        "bounds", bounds, f"is no box in {dim} dimension{'s' * (dim != 1)}, which the points of the space have",
         f"pass {dim} pairs (low, high), low < high; range(a, b) for integers, {{0, 1, 2}} for categories",
     )  # fmt: skip
 

@@ -18,6 +18,7 @@ from likeset.errors import InvalidArgumentError
 from likeset.families.base import Family
 from likeset.persistence.atomic_file import write_table
 from likeset.predictors.ftrl import FTRL
+from likeset.progress import counted
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Space
@@ -179,7 +180,7 @@ def compare(
     radii, widths, seconds = np.full(shape, np.nan), np.full((*shape, len(queries)), np.nan), np.zeros(shape)
     covered = np.zeros((len(names), repeats, len(queries)), dtype=bool)
     always = np.ones((len(names), repeats), dtype=bool)
-    for run in range(repeats):
+    for run in counted(range(repeats), repeats, "comparing") if on_round is None else range(repeats):
         rng = np.random.default_rng([seed, run])
         theta = _truth(truth, space, rng)
         z_arms, z_queries = linear_predictors(space, theta, arms), linear_predictors(space, theta, queries)

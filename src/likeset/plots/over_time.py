@@ -157,4 +157,5 @@ def _mark_certain(
     axes.annotate(
         f"certain at {looks[first]:g}", (looks[first], height), xytext=away, ha="right" if late else "left",
         textcoords="offset points", fontsize=9, color=theme.ink,
+        bbox={"boxstyle": "round,pad=0.15", "facecolor": theme.paper, "edgecolor": "none"},
     )  # fmt: skip

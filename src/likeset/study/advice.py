@@ -86,9 +86,10 @@ class Claim:
 
 
 def setting_text(setting: dict[str, Any]) -> str:
-    """A setting in one line.
+    """A setting in one line, whole numbers as such.
 
-    >>> setting_text({"temperature": 41.25, "catalyst": "X"})
-    'temperature = 41.25, catalyst = X'
+    >>> setting_text({"temperature": 41.25, "hours": 3.0, "catalyst": "X"})
+    'temperature = 41.25, hours = 3, catalyst = X'
     """
-    return ", ".join(f"{name} = {value}" for name, value in setting.items())
+    whole = {k: int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 1e15 else v for k, v in setting.items()}
+    return ", ".join(f"{name} = {value}" for name, value in whole.items())

@@ -13,6 +13,7 @@ import numpy as np
 from likeset._typing import Array
 from likeset.sets import LikelihoodSet
 from likeset.study import asking
+from likeset.study.advice import setting_text
 from likeset.study.definition import Definition
 from likeset.study.questions import Question, questions
 from likeset.study.surface import surface_of
@@ -61,7 +62,7 @@ def _tried(definition: Definition, s: LikelihoodSet, counts: Counts) -> list[dic
     points, n, means = counts.points()
     lines = []
     for x, rows, mean in zip(points, n, means, strict=True):
-        named = ", ".join(f"{f.name} = {f.read_back(x[j])}" for j, f in enumerate(definition.factors))
+        named = setting_text({f.name: f.read_back(x[j]) for j, f in enumerate(definition.factors)})
         lines.append(_line("", named, "setting", int(rows), float(mean)) | {"verdict": None})
     if s.is_empty or not len(points):
         return lines[:MOST_TRIED]

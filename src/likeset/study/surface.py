@@ -61,7 +61,8 @@ def _constraint_norm(name: str, constraint: Below) -> float:
         return NORM
     raise InvalidArgumentError(
         f"safe[{name!r}]", constraint, "needs a bound in a smooth model: nothing else tells how large it can be",
-        f"say ls.{type(constraint).__name__}(..., bound=8 times the largest deviation from 0 that it can have)",
+        f"say ls.{type(constraint).__name__}(..., bound=8 times the largest deviation from 0 that it can have); "
+        f"in a shell, --safe '{name}{'<' if constraint.sign > 0 else '>'}{constraint.threshold:g}:law:bound'",
     )  # fmt: skip
 
 

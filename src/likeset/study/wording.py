@@ -75,7 +75,7 @@ def sentences(answers: dict[str, Any]) -> list[str]:
     said = answers["alarm"]
     if said["text"]:
         found.append(f"ALARM. {said['text']}" if said["rings"] else said["text"])
-    units = f" ({definition['units']})" if definition["units"] else ""
+    units = f" ({definition['units']})" if definition["units"] not in (None, "", definition["outcome"]) else ""
     what = definition["formula"] or ", ".join(definition["factors"])
     found.append(
         f"{answers['rows_recorded']:,} rows of {definition['outcome']}{units} by {what}; "

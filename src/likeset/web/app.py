@@ -15,6 +15,7 @@ from likeset.web.api import Api
 from likeset.web.desk import Desk
 from likeset.web.pages import Pages, day
 from likeset.web.refusals import Refusals
+from likeset.web.rows import kind_of_outcome, with_units
 from likeset.web.security import Gate, Guard, Limits
 from likeset.web.worker import Refused, WorkerDied
 
@@ -22,6 +23,7 @@ with optional_packages():
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
+    from starlette.requests import ClientDisconnect
     from starlette.routing import Mount, Route
     from starlette.staticfiles import StaticFiles
 
@@ -40,7 +42,11 @@ def create_app(
     desk, gate, limits = Desk(store, read_only), Gate(token, read_only, hosts), limits or Limits()
     templates = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined)
     templates.filters |= {"number": wording.number, "day": day, "url": lambda text: quote(str(text), safe="")}
-    templates.globals |= {"family_text": wording.family_text}
+    templates.globals |= {
+        "family_text": wording.family_text,
+        "kind_of_outcome": kind_of_outcome,
+        "with_units": with_units,
+    }
     for name in templates.list_templates():  # now, and not while somebody waits
         templates.get_template(name)
 
@@ -50,7 +56,7 @@ def create_app(
         desk.close()
 
     pages, api = Pages(desk, gate, limits, templates), Api(desk)
-    wrong = Refusals(pages)
+    wrong = Refusals(pages, limits)
     app = Starlette(
         routes=[
             Route("/", pages.home),
@@ -82,6 +88,7 @@ def create_app(
             LikesetError: wrong.refused,
             Refused: wrong.refused,
             WorkerDied: wrong.unavailable,
+            ClientDisconnect: wrong.cut_off,
             500: wrong.failed,
         },
     )

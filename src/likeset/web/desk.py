@@ -104,7 +104,9 @@ class Desk:
             known = self._at_hand(name)
             if not known.is_of(head):
                 self._answer(name)
-            found.append(head | {"answers": known.answers, "problem": known.problem})
+            if known.answers is not None and known.answers.get("can_ask"):
+                known.pending = await anyio.to_thread.run_sync(self.pending, name)
+            found.append(head | {"answers": known.answers, "problem": known.problem, "pending": len(known.pending)})
         return found
 
     async def study(self, name: str, patience: float = PATIENCE) -> tuple[dict[str, Any], Known] | None:

@@ -8,9 +8,10 @@ import numpy as np
 
 from likeset.extras import optional_packages
 from likeset.plots.over_time import plot_intervals, plot_over_time
-from likeset.plots.theme import both_themes, dressed, legend_below, theme_of, themed
+from likeset.plots.theme import DASHES, both_themes, dressed, legend_below, theme_of, themed
 from likeset.study.factors import Number
 from likeset.study.study import Study
+from likeset.web.rows import with_units
 
 with optional_packages():
     from matplotlib.figure import Figure
@@ -37,11 +38,6 @@ def _figure(height: float = 3.4) -> tuple[Figure, Any]:
     return figure, figure.subplots()
 
 
-def _unit(answers: dict[str, Any]) -> str:
-    definition = answers["definition"]
-    return f"{definition['outcome']} ({definition['units']})" if definition["units"] else str(definition["outcome"])
-
-
 def _now(answers: dict[str, Any]) -> Figure | None:
     """Intervals side by side: of means for levels, of coefficients otherwise."""
     lines = [line for line in answers["rows"] if line["lower"] is not None and line["upper"] is not None and line["n"]]
@@ -53,7 +49,7 @@ def _now(answers: dict[str, Any]) -> Figure | None:
         low, high, middle = ([line[of] for line in lines] for of in ("lower", "upper", "estimate"))
         names, reference = [line["level"] for line in lines], 0.0 if coefficients else None
         plot_intervals(low, high, labels=names, estimate=middle, reference=reference, axes=axes)
-        axes.set_xlabel("coefficient" if coefficients else f"mean of {_unit(answers)}")
+        axes.set_xlabel("coefficient" if coefficients else f"mean of {with_units(answers['definition'])}")
     return figure
 
 
@@ -61,6 +57,8 @@ def _over_time(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure |
     """Differences from the control if there is one, else means or coefficients, against the number of rows."""
     if len(looks) < 2:
         return None
+    if answers["rows"][0]["kind"] == "setting":
+        return _best_so_far(answers, looks)
     compared = [line["level"] for line in looks[-1]["lines"] if line["difference_lower"] is not None]
     low, high, middle = (
         ("difference_lower", "difference_upper", "difference") if compared else ("lower", "upper", "estimate")
@@ -86,7 +84,7 @@ def _over_time(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure |
             n, ends[low], ends[high], estimate=ends[middle], labels=labels, reference=reference, log=log, axes=axes
         )
         axes.set_xlabel("rows")
-        axes.set_ylabel("difference of means" if compared else f"mean of {_unit(answers)}")
+        axes.set_ylabel("difference of means" if compared else f"mean of {with_units(answers['definition'])}")
         late = n >= max(n[-1] / 50, min(10, n[-1]))
         shown = np.concatenate([ends[low][late].ravel(), ends[high][late].ravel()])
         shown = shown[np.isfinite(shown)]
@@ -94,6 +92,30 @@ def _over_time(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure |
             margin = 0.08 * (np.ptp(shown) or 1.0)
             axes.set_ylim(shown.min() - margin, shown.max() + margin)
             axes.set_xlim(n[late][0], n[-1] if n[-1] > n[late][0] else n[late][0] + 1)
+    return figure
+
+
+def _best_so_far(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure | None:
+    """A campaign as it went: what is certain of the best setting, and the best average that was seen."""
+    more = answers["definition"]["goal"] == "maximise"
+    end, best, side = ("lower", max, "at least") if more else ("upper", min, "at most")
+    told = [look for look in looks if any(line[end] is not None for line in look["lines"])]
+    if len(told) < 2:
+        return None
+    n = [look["rows"] for look in told]
+    certain, seen = (
+        [best(line[of] for line in look["lines"] if line[of] is not None) for look in told] for of in (end, "estimate")
+    )
+    with themed("light"):
+        figure, axes = _figure()
+        theme = theme_of(axes)
+        dressed(axes, theme)
+        axes.plot(n, seen, "s", color=theme.colour(1), linestyle=DASHES[1], label="best result, with its noise")
+        axes.plot(n, certain, "o", color=theme.colour(0), linestyle="-", label=f"certain: the best setting has {side}")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.set_xlabel("rows")
+        axes.set_ylabel(f"mean of {with_units(answers['definition'])}")
+        legend_below(axes, columns=2)
     return figure
 
 
@@ -135,6 +157,6 @@ def _band(
             axes.axvline(place, color=theme.colour(1), linestyle="--", label="pending" if i == 0 else None)
         held = ", ".join(f"{name} = {cells[0]}" for name, cells in frame.items() if name != interval.name)
         axes.set_xlabel(f"{interval.name}, at {held}" if held else interval.name)
-        axes.set_ylabel(f"mean of {_unit(answers)}")
+        axes.set_ylabel(f"mean of {with_units(answers['definition'])}")
         legend_below(axes, columns=3)
     return figure

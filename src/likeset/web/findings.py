@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from likeset.study.wording import number
+
 _WORDS = {
     "better": "is better than {}",
     "worse": "is worse than {}",
@@ -31,3 +33,19 @@ def findings(answers: dict[str, Any], certain: list[dict[str, Any]]) -> list[dic
         place = (row["factor"], row["level"])
         found.append({"level": row["level"], "verdict": row["verdict"], "said": said, "since": since.get(place)})
     return found
+
+
+def best_setting(answers: dict[str, Any]) -> dict[str, str] | None:
+    """Of a campaign: the setting with the best certified bound, and that bound in words; None of other studies.
+
+    >>> definition = {"goal": "maximise", "outcome": "yield", "units": "%"}
+    >>> line = {"kind": "setting", "level": "heat = 60", "lower": 41.25, "upper": 80.0}
+    >>> best_setting({"rows": [line], "definition": definition})
+    {'level': 'heat = 60', 'said': 'yield at least 41.25 %'}
+    """
+    definition = answers["definition"]
+    end, side = ("lower", "at least") if definition["goal"] == "maximise" else ("upper", "at most")
+    if not answers["rows"] or answers["rows"][0]["kind"] != "setting" or answers["rows"][0][end] is None:
+        return None
+    best, units = answers["rows"][0], f" {definition['units']}" if definition["units"] else ""
+    return {"level": best["level"], "said": f"{definition['outcome']} {side} {number(best[end])}{units}"}

@@ -12,7 +12,7 @@ from likeset.extras import optional_packages
 from likeset.study import wording
 from likeset.web.desk import Desk, Known
 from likeset.web.events import Streams
-from likeset.web.findings import findings
+from likeset.web.findings import best_setting, findings
 from likeset.web.rows import (
     OFFERED,
     count_from,
@@ -62,6 +62,7 @@ class Pages:
         studies = await self._desk.listed()
         for study in studies:
             study["findings"] = [] if study["answers"] is None else findings(study["answers"], [])
+            study["best"] = None if study["answers"] is None else best_setting(study["answers"])
         waiting = any(s["answers"] is None and not s["problem"] for s in studies)
         return self.page(request, "home.html", studies=studies, refresh=int(waiting), live="/events")
 
@@ -105,7 +106,7 @@ class Pages:
         return self.page(request, "study.html", status, **self._said(name, head, known, known.answers), **shown)
 
     def _said(self, name: str, head: dict[str, Any], known: Known, answers: dict[str, Any]) -> dict[str, Any]:
-        headings, cells = wording.cells(answers)
+        headings, cells = verdicts_first(*wording.cells(answers))
         drawing = known.drawing if known.drawing is not None and not known.drawing.future.done() else None
         return {
             "name": name,
@@ -244,6 +245,19 @@ class Pages:
                 elif value.size:
                     found[key] = (await value.read()).decode("utf-8-sig", "replace")
         return found
+
+
+def verdicts_first(headings: list[str], cells: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """The table with its verdicts beside the levels, where they are seen without scrolling.
+
+    >>> verdicts_first(["level", "rows", "verdict"], [["B", "40", "better"]])
+    (['level', 'verdict', 'rows'], [['B', 'better', '40']])
+    """
+    if "verdict" not in headings:
+        return headings, cells
+    at = headings.index("verdict")
+    order = [0, at, *(i for i in range(1, len(headings)) if i != at)]
+    return [headings[i] for i in order], [[row[i] for i in order] for row in cells]
 
 
 def _no_study(name: str) -> Refused:

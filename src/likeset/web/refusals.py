@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from likeset.extras import optional_packages
 from likeset.web.pages import Pages
+from likeset.web.security import Limits, too_large
 from likeset.web.worker import Refused
 
 with optional_packages():
@@ -14,8 +15,8 @@ with optional_packages():
 class Refusals:
     """Handlers of errors."""
 
-    def __init__(self, pages: Pages) -> None:
-        self._pages = pages
+    def __init__(self, pages: Pages, limits: Limits) -> None:
+        self._pages, self._limits = pages, limits
 
     def _answer(self, request: Request, status: int, kind: str, title: str, text: str) -> Response:
         if request.url.path.startswith("/api/"):
@@ -35,6 +36,10 @@ class Refusals:
     async def unavailable(self, request: Request, error: Exception) -> Response:
         """The process that computes died."""
         return self._answer(request, 503, "Unavailable", "Try again", str(error))
+
+    async def cut_off(self, request: Request, error: Exception) -> Response:
+        """A body that was longer than its header said, or without an end; whoever has hung up hears nothing."""
+        return self._answer(request, 413, "TooLarge", "Too much at once", too_large(self._limits))
 
     async def failed(self, request: Request, error: Exception) -> Response:
         """A bug: no details for strangers."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from likeset.errors import InvalidArgumentError
+from likeset.study.wording import family_text
 
 # Families that the form for a new study offers: name, what for, the settings it asks for.
 OFFERED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -17,6 +18,20 @@ OFFERED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("exponential", "times until an event", ()),
     ("weibull", "times until an event, with wear", ("shape",)),
 )
+
+
+def kind_of_outcome(described: Mapping[str, Any]) -> str:
+    """A family in the words of the form for a new study, or as it is written.
+
+    >>> kind_of_outcome({"type": "Bernoulli"}), kind_of_outcome({"type": "Geometric", "settings": {}})
+    ('yes or no', 'Geometric()')
+    """
+    words = {name: text for name, text, _ in OFFERED}
+    known = words.get(str(described.get("type")).lower())
+    return known.partition(" (")[0] if known else family_text(dict(described))
+
+
+UNKNOWN = "unknown"  # a setting of a family that nobody knows; ``ls.Unknown()`` in programs
 
 
 @dataclass(frozen=True)
@@ -59,12 +74,22 @@ def fields_of(definition: Mapping[str, Any]) -> list[Field]:
     return found + outcome_fields(definition)
 
 
+def with_units(definition: Mapping[str, Any]) -> str:
+    """The outcome with its units, unless its name says them.
+
+    >>> with_units({"outcome": "yield", "units": "%"}), with_units({"outcome": "days", "units": "days"})
+    ('yield (%)', 'days')
+    """
+    outcome, units = str(definition["outcome"]), definition["units"]
+    return f"{outcome} ({units})" if units and units != outcome else outcome
+
+
 def outcome_fields(definition: Mapping[str, Any]) -> list[Field]:
     """What is not known before a run is made."""
     found = []
     family = definition["family"].get("type")
     outcome = definition["outcome"]
-    label = f"{outcome} ({definition['units']})" if definition["units"] else outcome
+    label = with_units(definition)
     found.append(
         Field(
             outcome, label, "yes or no" if family == "Bernoulli" and "trials" not in definition["roles"] else "number"
@@ -110,9 +135,10 @@ def definition_from(form: Mapping[str, Any]) -> dict[str, Any]:
     offered = {name: settings for name, _, settings in OFFERED}
     if family not in offered:
         raise InvalidArgumentError("family", family, "is not offered", f"choose one of {', '.join(offered)}")
-    settings = {}
+    settings: dict[str, Any] = {}
     for setting in offered[family]:
-        settings[setting] = _number(setting, str(form.get("setting", "")).strip() or "1")
+        given = str(form.get("setting", "")).strip()
+        settings[setting] = _number(setting, given) if given else UNKNOWN
     optional = {name: str(form.get(name, "")).strip() or None for name in ("control", "key", "units", "event")}
     if family not in ("exponential", "weibull"):
         optional["event"] = None

@@ -95,6 +95,15 @@ class Limits:
         return True
 
 
+def too_large(limits: Limits) -> str:
+    """What is said to who sends too much.
+
+    >>> too_large(Limits())
+    'At most 8 MB at once; tell the rest later, or from the command line.'
+    """
+    return f"At most {limits.largest_body >> 20} MB at once; tell the rest later, or from the command line."
+
+
 class Gate:
     """Tokens, sessions and the value that forms carry."""
 
@@ -204,10 +213,7 @@ class Guard:
                 return 403, "This form comes from another site."
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self.limits.largest_body:
-            return (
-                413,
-                f"At most {self.limits.largest_body >> 20} MB at once; tell the rest later, or from the command line.",
-            )
+            return 413, too_large(self.limits)
         return None
 
     def _limited(self, receive: Receive) -> Receive:

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from likeset.errors import InvalidArgumentError
-from likeset.families import FAMILIES
+from likeset.families import FAMILIES, Unknown
 from likeset.study.asked import PENDING, Run
 from likeset.study.store import Store
 from likeset.study.study import Study, Told
 from likeset.web.choosing import advice, offers_choice, tell_run
 from likeset.web.history import History, became_certain
+from likeset.web.rows import UNKNOWN
 
 Report = Callable[[float], None]
 _MOST_STUDIES = 32  # held open at once
@@ -70,7 +71,8 @@ class Tasks:
         if family not in known:
             raise InvalidArgumentError("family", family, "is no family", f"use one of {', '.join(sorted(known))}")
         try:
-            made: Any = known[family](**settings)
+            chosen: Any = known[family]
+            made = chosen(**{k: Unknown() if v == UNKNOWN else v for k, v in settings.items()})
         except TypeError:
             problem = f"are not the settings of {known[family].__name__}"
             raise InvalidArgumentError("family", settings, problem, "leave them out, or name those it has") from None

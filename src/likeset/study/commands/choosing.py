@@ -42,6 +42,9 @@ def ask(
     if claim is not None:
         say(console, f"You may stop: {claim}.", style="bold")
     _print_runs(runs, f"Run next, {len(study.pending())} pending in all")
+    if len(runs) < n:
+        why = "is certified to be safe yet" if study.definition.campaign.safe else "is different, and not ruled out"
+        say(console, f"These are {len(runs)} of the {n} asked for: no other setting {why}.")
     at = "" if store == STORE else f" --store {store}"
     say(console, f"Next: run them, then likeset study tell {quoted(name)} rows.csv{at}")
 

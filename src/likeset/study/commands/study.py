@@ -59,7 +59,10 @@ def new(
     model: Annotated[str, typer.Option(help="linear, or smooth: a function of all factors, for ask.")] = "linear",
     range: Annotated[str | None, typer.Option(help="With smooth: what the mean can be at all, 0:100.")] = None,
     until: Annotated[str | None, typer.Option(help="When to stop asking: gain=1, best, best=1, above=50.")] = None,
-    safe: Annotated[list[str], typer.Option(help="What must hold: impurity<0.05:bernoulli.")] = [],  # noqa: B006
+    safe: Annotated[
+        list[str],
+        typer.Option(help="What must hold: impurity<0.05:bernoulli, or with a bound heat<70:gaussian(sigma=2):800."),
+    ] = [],  # noqa: B006
     known_safe: Annotated[list[str], typer.Option(help="A safe setting: temperature=40,hours=2.")] = [],  # noqa: B006
     failed: Annotated[str | None, typer.Option(help="Column that is 1 where a run gave no outcome.")] = None,
     seed: Annotated[int, typer.Option(help="Of choices that are drawn at random.")] = 0,
