@@ -10,6 +10,7 @@ import numpy as np
 from likeset._typing import Array
 from likeset.arguments import floats
 from likeset.families.nuisance_family import NuisanceFamily
+from likeset.families.outside_unknown import LifetimesOfUnknownShape
 from likeset.families.shape_beliefs import ShapePosterior
 from likeset.families.shape_sums import ShapeSums
 from likeset.families.unknown import Unknown
@@ -63,6 +64,10 @@ class WeibullOfUnknownShape(NuisanceFamily):
     def merged_sums(self) -> ShapeSums:
         """All lifetimes."""
         return ShapeSums(self, self.jacobian, self.lo, self.hi)
+
+    def outside(self) -> LifetimesOfUnknownShape:
+        """Other laws of lifetimes."""
+        return LifetimesOfUnknownShape(logs=not self.jacobian)
 
     def posterior(self, priors: Array) -> ShapePosterior:
         """Beliefs about theta at a running estimate of the shape, blended over a grid of shapes."""
