@@ -22,7 +22,8 @@ def lifetimes(n, seed, shape=1.5, censor=2.0):
 
 
 def sequence(shape=None, family=ls.Weibull, bound=2.0, **more):
-    unknown = ls.Unknown() if shape is None else shape
+    """The model's own ratio; tests/test_alarm_unknown.py has it beside the alarm."""
+    unknown, more = ls.Unknown() if shape is None else shape, {"alarm": False} | more
     return ls.ConfidenceSequence(family(shape=unknown), ls.Linear(2, bound), ALPHA, **more)
 
 
