@@ -133,6 +133,17 @@ def test_one_step_growth_is_at_most_one(family, voices):
         checks.check_growth(copy.deepcopy(sequence), [0.3, 0.5], [THETA[:2]], nuisance=number)
 
 
+def test_one_step_growth_beside_announced_contrasts():
+    """What a study of unknown sigma with a control asks."""
+    rng = np.random.default_rng(8)
+    sequence = ls.ConfidenceSequence(GAUSSIAN, ls.Linear(2), 0.1)
+    sequence.expect(np.eye(2), purpose="inference", contrasts=[[-1.0, 1.0]])
+    x = np.eye(2)[rng.integers(0, 2, 14)]
+    sequence.update(x, rng.normal(x @ THETA[:2], 1.4))
+    assert sequence.alarm and sequence._running.alarm.excess != 0.0
+    checks.check_growth(sequence, [0.0, 1.0], [THETA[:2]], nuisance=1.4)
+
+
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 @pytest.mark.parametrize("voices", [None, "auto"])
 def test_the_ratio_is_the_average_it_says(family, voices):
