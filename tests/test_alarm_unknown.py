@@ -199,6 +199,32 @@ def test_a_study_with_unknown_sigma_listens(tmp_path):
     assert again.diagnose().nats.max() == pytest.approx(study.diagnose().nats.max(), abs=1e-9)
 
 
+def test_a_study_may_do_without(tmp_path):
+    """Part of the definition: said beforehand, kept, and not to be changed afterwards."""
+    rng = np.random.default_rng(4)
+    rows = {"page": rng.choice(["A", "B"], size=300), "money": rng.lognormal(0.0, 1.2, size=300)}
+    made = dict(factors={"page": ["A", "B"]}, outcome={"money": "gaussian"}, store=tmp_path / "s.db")
+    study = ls.Study("spend", **made, alarm=False)
+    study.tell(rows)
+    again = ls.Study.open("spend", tmp_path / "s.db")
+    for one in (study, again):
+        assert one.alarm() == {"rings": False, "text": "", "listens": False, "nats": {}}
+        assert one.rows()[0]["lower"] is not None
+    with pytest.raises(ls.StudyMismatchError, match="alarm: False there, None here"):
+        ls.Study("spend", **made)
+    with pytest.raises(ls.InvalidArgumentError, match="alarm"):
+        ls.Study("other", **made, alarm="off")
+
+
+def test_outcomes_without_noise_leave_answers():
+    """First rows that are all zero, as money is where few buy, with and without an alarm."""
+    for alarm in (True, False):
+        study = ls.Study("z", factors={"page": ["A", "B"]}, outcome={"y": "gaussian"}, store=None, alarm=alarm)
+        for page in "ABABA":
+            study.tell([{"page": page, "y": 0.0}])
+            assert study.rows()[0]["n"] and study.summary()
+
+
 def test_what_it_hears_has_no_unit():
     rng = np.random.default_rng(5)
     x, noise = rng.normal(size=(120, 2)), rng.standard_t(2, size=120)

@@ -334,6 +334,22 @@ def test_a_refuted_model_says_so_first():
     assert study.alarm()["rings"] and "refute" in study.alarm()["text"]
     assert study.rows()[0]["lower"] is None and study.rows()[0]["observed"] == 49.5
     assert study.to_json()["alarm"]["rings"]
+    assert "All intervals hold" not in study.summary()
+
+
+def test_verdicts_stand_beside_their_levels_in_html():
+    """Tables are wider than a phone, and what is at the end of a line is not seen."""
+    study = signup()
+    study.tell(visits(60))
+    headings = re.findall(r"<th [^>]*>([^<]*)</th>", study._repr_html_())
+    assert headings[:2] == ["level", "verdict"] and study.summary().splitlines()[4].endswith("verdict")
+
+
+def test_a_definition_that_leaves_something_out_is_another_one(tmp_path):
+    made = dict(factors={"t": (0.0, 1.0)}, outcome={"y": ls.Bernoulli()}, store=tmp_path / "s.db")
+    ls.Study("x", **made, model="smooth")
+    with pytest.raises(ls.StudyMismatchError, match="campaign"):
+        ls.Study("x", **made)
 
 
 def test_formulas_are_frozen():
