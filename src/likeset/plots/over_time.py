@@ -163,6 +163,6 @@ def _mark_certain(
     )  # fmt: skip
 
 
-def _number(value: float, position: int) -> str:
+def _number(value: float, position: float) -> str:
     """Numbers of rows as they are written, and not as powers of ten."""
     return f"{value:,.0f}" if value >= 1.0 else f"{value:g}"
