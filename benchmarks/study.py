@@ -53,7 +53,7 @@ def _columns(n: int, folder: Path) -> list[dict[str, Any]]:
         return ls.Study("columns", factors=factors, outcome={"y": ls.Gaussian(1.0)}, store=store)
 
     voices = study(None)._fresh().sequence.voices
-    engine = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(DIM + 1, np.inf), voices=voices)
+    engine = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(DIM + 1, np.inf), voices=voices, alarm=True)
     warm = study(None)
     warm.tell({name: cells[:50] for name, cells in frame.items()})
     warm.rows()

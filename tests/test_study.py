@@ -267,12 +267,89 @@ def test_interval_and_verdict_never_disagree():
     assert seen == {True, False}
 
 
+LAWS = {
+    "bernoulli": lambda mean, rng: rng.random(len(mean)) < 1 / (1 + np.exp(-mean)),
+    "poisson": lambda mean, rng: rng.poisson(np.exp(mean)),
+    "gaussian(sigma=0.7)": lambda mean, rng: rng.normal(mean, 0.7),
+    "gaussian": lambda mean, rng: rng.normal(mean, 0.7),
+    "laplace(scale=0.5)": lambda mean, rng: rng.laplace(mean, 0.5),
+    "weibull(shape=1.5)": lambda mean, rng: rng.weibull(1.5, len(mean)) * np.exp(-mean / 1.5),
+    "gamma(shape=2)": lambda mean, rng: np.exp(mean) * rng.gamma(2.0, 0.5, len(mean)),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_answers_of_random_studies_never_disagree(law):
+    """Random factors, effects, goals, margins and levels: verdict, intervals, e-value and p-value say one thing."""
+    seen = set()
+    for seed in range(1 if law == "gaussian" else 4):
+        rng = np.random.default_rng([91, seed])
+        levels = ["A", "B", "C"][: rng.integers(2, 4)]
+        alpha, goal = rng.choice([0.05, 0.2]), rng.choice(["maximise", "minimise"])
+        margin = rng.choice([None, 0.3])
+        factors = {"arm": levels} | ({"dose": (0.0, 10.0)} if seed % 2 else {})
+        study = ls.Study(
+            "any", factors=factors, outcome={"y": law}, control="A", goal=str(goal), alpha=float(alpha), margin=margin,
+            store=None,
+        )  # fmt: skip
+        effect, slope = rng.normal(0.0, 1.2, len(levels)), rng.normal(0.0, 0.3)
+        for count in (3, 40, 160):
+            arm, dose = rng.integers(0, len(levels), count), rng.uniform(0.0, 10.0, count)
+            mean = effect[arm] + slope * (dose - 5.0) * (seed % 2)
+            y = LAWS[law](mean, rng)
+            study.tell({"arm": np.array(levels)[arm].tolist(), "dose": dose, "y": y})
+            rows = study.rows()
+            if not study.alarm()["rings"]:
+                seen |= {agreed(row, float(alpha), str(goal), margin) for row in rows if row["verdict"] != "control"}
+            else:
+                assert all(row["verdict"] in (None, "control") and row["lower"] is None for row in rows)
+    assert "not yet" in seen and seen & {"better", "worse"}
+
+
+def agreed(row, alpha, goal, margin):
+    """The verdict of a row, which everything in it has to say as well."""
+    ends = {"": (row["lower"], row["upper"], 0.0)} if row["kind"] == "coefficient" else {}
+    for of, neutral in (("difference", 0.0), ("ratio", 1.0), ("odds", 1.0)):
+        if row[f"{of}_lower"] is not None:
+            ends[of] = (row[f"{of}_lower"], row[f"{of}_upper"], neutral)
+    above, below = ({low > neutral for low, _, neutral in ends.values()}, {up < n for _, up, n in ends.values()})
+    assert len(above) == len(below) == 1 and not above & below & {True}
+    decided = True in above | below
+    if row["e_value"] is not None:
+        assert (row["e_value"] > 1 / alpha) == decided == (row["p_value"] < alpha)
+    if row["verdict"] == "equivalent":
+        assert -margin <= row["difference_lower"] and row["difference_upper"] <= margin
+    elif row["kind"] == "level":
+        higher = "better" if goal == "maximise" else "worse"
+        lower = "worse" if goal == "maximise" else "better"
+        assert row["verdict"] == ("not yet" if not decided else higher if True in above else lower)
+    else:
+        assert row["verdict"] == ("not yet" if not decided else "positive" if True in above else "negative")
+    return row["verdict"]
+
+
 def test_a_refuted_model_says_so_first():
     study = ls.Study("x", factors={"arm": ["a"]}, outcome={"y": ls.Gaussian(0.1)}, bound=1.0, store=None)
     study.tell({"arm": ["a"] * 30, "y": [50.0 - i % 2 for i in range(30)]})
     assert study.alarm()["rings"] and "refute" in study.alarm()["text"]
     assert study.rows()[0]["lower"] is None and study.rows()[0]["observed"] == 49.5
     assert study.to_json()["alarm"]["rings"]
+    assert "All intervals hold" not in study.summary()
+
+
+def test_verdicts_stand_beside_their_levels_in_html():
+    """Tables are wider than a phone, and what is at the end of a line is not seen."""
+    study = signup()
+    study.tell(visits(60))
+    headings = re.findall(r"<th [^>]*>([^<]*)</th>", study._repr_html_())
+    assert headings[:2] == ["level", "verdict"] and study.summary().splitlines()[4].endswith("verdict")
+
+
+def test_a_definition_that_leaves_something_out_is_another_one(tmp_path):
+    made = dict(factors={"t": (0.0, 1.0)}, outcome={"y": ls.Bernoulli()}, store=tmp_path / "s.db")
+    ls.Study("x", **made, model="smooth")
+    with pytest.raises(ls.StudyMismatchError, match="campaign"):
+        ls.Study("x", **made)
 
 
 def test_formulas_are_frozen():

@@ -94,6 +94,7 @@ ERRORS = {
     "a family that must know more": (
         ["watch", "v.csv", "--outcome", "converted", "--family", "binomial", "--by", "variant"], "must know its trials"
     ),
+    "nothing to depend on": (["watch", "v.csv", *OPTIONS], "pass --by variant"),
     "no such level": (["watch", "v.csv", *OPTIONS, "--by", "variant=A,C"], "variant, row"),
     "no such study": (["study", "show", "none"], "'none' is no study"),
     "levels not named": (["study", "new", "x", *OPTIONS, "--by", "variant"], "write --by variant=A,B,C"),

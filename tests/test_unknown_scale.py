@@ -18,6 +18,8 @@ ARMS = np.array([[np.cos(t), np.sin(t)] for t in np.linspace(0, np.pi, 8, endpoi
 
 
 def gaussian(sigma=None, space=None, **more):
+    """The model's own ratio; tests/test_alarm_unknown.py has it beside the alarm."""
+    more = {"alarm": False} | more
     return ls.ConfidenceSequence(
         ls.Gaussian(sigma=ls.Unknown() if sigma is None else sigma), space or ls.Linear(2, 1.5), ALPHA, **more
     )
@@ -493,7 +495,7 @@ def test_refusals():
 
 
 def test_little_data_says_little():
-    seq = ls.ConfidenceSequence(ls.Gaussian(sigma=ls.Unknown()), ls.Linear(2, np.inf), ALPHA)
+    seq = ls.ConfidenceSequence(ls.Gaussian(sigma=ls.Unknown()), ls.Linear(2, np.inf), ALPHA, alarm=False)
     assert seq.set.nuisance_interval() == (0.0, np.inf)
     assert seq.set.upper([[1.0, 0.0]])[0] == np.inf and seq.set.contains([5.0, 5.0])
     seq.update([1.0, 0.0], 3.0)

@@ -22,7 +22,8 @@ def lifetimes(n, seed, shape=1.5, censor=2.0):
 
 
 def sequence(shape=None, family=ls.Weibull, bound=2.0, **more):
-    unknown = ls.Unknown() if shape is None else shape
+    """The model's own ratio; tests/test_alarm_unknown.py has it beside the alarm."""
+    unknown, more = ls.Unknown() if shape is None else shape, {"alarm": False} | more
     return ls.ConfidenceSequence(family(shape=unknown), ls.Linear(2, bound), ALPHA, **more)
 
 
@@ -188,7 +189,7 @@ def test_refusals():
     found = seq.set.evidence([1.0, 0.0], above=1.0).log_e_value
     grid = np.array([[a, b] for a in np.linspace(1.0, 1.9, 10) for b in np.linspace(-0.6, 0.6, 13)])
     assert found <= seq.set.log_ratio(grid).min() + 1e-9
-    with pytest.raises(ls.InvalidArgumentError):
+    with pytest.raises(ls.InvalidArgumentError, match="not convex in an unknown shape"):
         seq.update([1.0, 0.0], [[0.5, 2.0, 1.0]])  # (entry, exit, event): not convex in the shape
 
 

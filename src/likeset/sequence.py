@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from likeset._solver.nuisance import Gain
+from likeset._solver.nuisance import Gain, ScaleTerms
 from likeset._solver.problem import VoiceTable
 from likeset._typing import Array
 from likeset.all_or_nothing import AllOrNothing
@@ -296,13 +296,16 @@ class ConfidenceSequence(AllOrNothing):
                 ledger, membership, basis = self._running.ledger, self._running.membership, self._running.basis
                 gains = ledger.gains.copy()
                 voices = VoiceTable.joint(len(gains)) if membership is None else membership.table
-                if self._running.alarm is not None:
-                    voices = self._running.alarm.heard().beside(voices, len(gains))
-                evidence = evidence_of(
-                    ledger.groups(basis.dimension), ledger.terms(), gains, voices, -log(self.alpha), self.space.bound,
-                    self._gain_by_scale(), self._whole_and_part(),
-                )  # fmt: skip
+                terms, gain, parts = ledger.terms(), self._gain_by_scale(), self._whole_and_part()
                 heard = None if self._running.alarm is None else self._running.alarm.heard()
+                if heard is not None:
+                    voices = heard.beside(voices, len(gains))
+                    if isinstance(terms, ScaleTerms):
+                        gain, parts = heard.beside_scales(gain, parts, terms, gains)
+                evidence = evidence_of(
+                    ledger.groups(basis.dimension), terms, gains, voices, -log(self.alpha), self.space.bound, gain,
+                    parts,
+                )  # fmt: skip
                 questions = self._questions(membership.table) if membership is not None else None
                 self._set = LikelihoodSet(
                     self.space, basis, evidence, self.alpha, self.family.convex, len(ledger), questions, self.family,
@@ -449,9 +452,7 @@ def _alarm_wanted(alarm: Any, family: Family, predictor: Any, automatic: bool) -
     """
     if isinstance(alarm, str) and alarm == "auto":
         return automatic and type(predictor) is Mixture and alternatives(family) is not None
-    if flag("alarm", alarm) and isinstance(family, NuisanceFamily):
-        raise InvalidArgumentError("alarm", alarm, f"does not go with {family!r} yet", "leave the alarm out")
-    return bool(alarm)
+    return flag("alarm", alarm)
 
 
 def _one_of(voices: Any, windows: Any) -> tuple[str, Any]:

@@ -12,6 +12,7 @@ martingale at the truth. All that is needed here is that *G is convex in s*:
 * :class:`PlainGain`      a numerator that does not depend on s:  G(s) = log Q - M log s
 * :class:`MarginalGain`   marginal likelihoods under priors centred at the s that is tested (Gaussian noise):
                           G(s) = log sum_j exp( c_j - N_j log(a_j + B_j s) ), a log-sum-exp of convex functions
+* :class:`EitherGain`     two numerators, averaged: the model's own and that of the alarm
 
 Then  min_s log R  is an increasing function of F alone, the projected set is { F(theta) <= F* }, and with t = log s
 
@@ -122,6 +123,36 @@ class MarginalGain:
     def _at_zero(self) -> Array:
         """The summands where s vanishes."""
         return self.constants - self.powers * np.log(self.offsets)
+
+
+@dataclass(frozen=True)
+class EitherGain:
+    """G = log( v_1 e^G_1 + v_2 e^G_2 ) of two numerators with shares v: convex in s, as a log-sum-exp of such G_i."""
+
+    gains: tuple[Gain, Gain]
+    log_shares: tuple[float, float]
+
+    def derivatives(self, t: Array) -> tuple[Array, Array, Array]:
+        """With the shares of the summands at t."""
+        parts = [gain.derivatives(t) for gain in self.gains]
+        values = np.stack([value + share for (value, _, _), share in zip(parts, self.log_shares, strict=True)])
+        top = values.max(axis=0)
+        shares = np.exp(values - top)
+        sizes = shares.sum(axis=0)
+        shares = shares / sizes
+        first = np.stack([part[1] for part in parts])
+        mean = (shares * first).sum(axis=0)
+        bend = (shares * (np.stack([part[2] for part in parts]) + (first - mean) ** 2)).sum(axis=0)
+        return top + np.log(sizes), mean, bend
+
+    def size(self, t: float) -> float:
+        """The larger one."""
+        return max(gain.size(t) for gain in self.gains)
+
+    @property
+    def start(self) -> float:
+        """That of the first."""
+        return self.gains[0].start
 
 
 @dataclass(frozen=True)

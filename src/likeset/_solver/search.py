@@ -25,6 +25,7 @@ from likeset._typing import Array
 GAP = 1e-7
 ROUGH = 0.02  # relative precision of the range that is searched
 _STEPS = 40
+_FAR = 2.0  # ratio of two p
 _NEAR = 0.1  # of the open interval: how far a p that is prepared may be from the one that was wanted
 
 
@@ -83,6 +84,8 @@ class SearchKernel(Kernel):
             width = right - left
             if where not in ends:
                 where = min(max(where, left + 0.05 * width), right - 0.05 * width)
+            elif right > _FAR * left:  # an end where numbers may overflow: a part of the way shows which way it goes
+                where = right / _FAR if where == left else left * _FAR
             if width <= 1e-13 * abs(where) or where in {c for c, _, _ in search.points}:
                 break
             search.learn(where, *self.depth(p_of(where)))

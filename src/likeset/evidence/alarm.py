@@ -22,13 +22,15 @@ from typing import Any
 
 import numpy as np
 
+from likeset._solver.nuisance import EitherGain, Gain, PlainGain, ScaleTerms
 from likeset._solver.problem import VoiceTable
 from likeset._typing import Array
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
 from likeset.evidence.corrections import Correction
-from likeset.families.alternatives import Outside, alternatives
+from likeset.families.alternatives import alternatives
 from likeset.families.base import Family
+from likeset.families.outside import Believed, Outside
 from likeset.families.shifted import Shifted
 from likeset.state_checks import expect_log_shares, expect_shape
 from likeset.undo import Undo
@@ -93,12 +95,14 @@ class Alarm:
         for one in self.corrections:
             one.remember(undo)
 
-    def record(self, phi: Embedded, y: Array, weight: float, log_q: float, believed: tuple[float, float]) -> None:
-        """One observation, forecast by the model with log-density ``log_q``, where z was ``believed``: mean, sd."""
+    def record(self, phi: Embedded, y: Array, weight: float, log_q: float, believed: Believed) -> None:
+        """One observation, forecast by the model with log-density ``log_q``, where that was ``believed`` of z."""
         if self.left <= 0:
             return
         self.left -= 1
-        found = self._log_densities(phi, y, *believed)
+        found = [log_q] * len(self.names)
+        if believed.rows >= self.outside.silent:
+            found = self._log_densities(phi, y, believed)
         if not weight > 0.0:
             return
         if log_q == -inf:  # the model gave this outcome density zero: its ratio is lost, and the comparison ends
@@ -138,8 +142,9 @@ class Alarm:
         self.logs, self.log_shares = logs.tolist(), shares.tolist()
         self.excess, self.lost, self.left = excess, bool(lost), left
 
-    def _log_densities(self, phi: Embedded, y: Array, mean: float, sd: float) -> list[float]:
+    def _log_densities(self, phi: Embedded, y: Array, believed: Believed) -> list[float]:
         """log q_j(y) of every law; -inf where it cannot be computed, so that such a law counts for nothing."""
+        mean, sd = believed.mean, believed.sd
         law: Any = self.family if phi.law is None else phi.law
         if isinstance(law, Shifted):
             law, mean = law.family, mean + law.shift
@@ -147,6 +152,7 @@ class Alarm:
         found = [-inf] * len(self.names)
         if outside is not None:
             try:
+                outside = outside.learnt(believed)
                 corrected = [one.log_density(outside, y, mean, sd) for one in self.corrections]
                 found = corrected + outside.log_densities(y, mean, sd)
             except (ValueError, OverflowError, ZeroDivisionError):
@@ -175,3 +181,28 @@ class Heard:
             return VoiceTable(voices.starts, voices.members, shares)
         starts = np.append(voices.starts, voices.starts[-1] + groups)
         return VoiceTable(starts, np.concatenate([voices.members, np.arange(groups)]), np.append(shares, own))
+
+    def beside_scales(
+        self, gain: Gain | None, parts: tuple[VoiceTable, float] | None, terms: ScaleTerms, gains: Array
+    ) -> tuple[Gain | None, tuple[VoiceTable, float] | None]:
+        """The same where the scale of the noise is unknown, see :func:`~likeset.evidence.unknown_scale.evidence_of`.
+
+        Laws outside the model know no scale, and their ratio to the model's has the F of all data: what they have
+        earned is one more summand in G of the voice that hears everything.
+        """
+        none = VoiceTable(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
+        part, own = (none, 0.0) if parts is None else parts
+        part, own = VoiceTable(part.starts, part.members, part.log_shares + log1p(-SHARE)), own + log1p(-SHARE)
+        count, earned = float(terms.counts.sum()), float((gains + terms.constants).sum())
+        if gain is None and not earned > -inf:
+            return gain, (part, own)
+        rings = -inf if self.lost or not count else log(SHARE)
+        model = PlainGain(earned, count) if gain is None else gain
+        outside = PlainGain(earned + self.excess, count)
+        if not outside.log_q > -inf:
+            rings = -inf
+        if max(own, rings) == -inf:
+            return gain, (part, own)
+        if rings == -inf:
+            outside = PlainGain(0.0, count)
+        return EitherGain((model, outside), (own, rings)), (part, 0.0)

@@ -19,7 +19,7 @@ from math import hypot, sqrt
 import numpy as np
 
 from likeset._typing import Array
-from likeset.families.alternatives import Outside
+from likeset.families.outside import Outside
 from likeset.undo import Undo
 
 PRIOR = 0.5  # deviation of b

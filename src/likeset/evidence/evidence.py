@@ -34,6 +34,7 @@ from likeset._solver.problem import MixtureSet, Terms, VoiceTable
 from likeset._solver.voice_sums import voice_exponents
 from likeset._typing import EPS, Array, IntArray, Mask
 
+_CENTRES = 5  # of sets at higher levels that are looked at
 ROUNDING = 64 * EPS
 
 
@@ -236,13 +237,30 @@ class Evidence:
 
 
 def depth_of(evidence: Evidence) -> tuple[float, float]:
-    """Bounds of level - min log R, from whether sets at higher levels are empty; for sets that are nearly so."""
+    """Bounds of level - min log R, from whether sets at higher levels are empty; for sets that are empty, or nearly so.
+
+    A set at a higher level that is not empty has a centre nearer to where log R is least, and that is tried next.
+    """
     kernel = evidence.kernel
     level = evidence.threshold + evidence.charge
-    attained = level - float(evidence.log_ratio((evidence.groups.coordinates @ kernel.centre)[None])[0])
+    attained = _below(evidence, level, kernel)
     if kernel.status != "empty":
         return 0.0, 0.0
-    for part in (0.9999, 0.99, 0.9, 0.5):
-        if replace(evidence, threshold=evidence.threshold - part * attained).kernel.status == "empty":
-            return attained, part * attained
+    for _ in range(_CENTRES):
+        better = attained
+        for part in (0.9999, 0.99, 0.9, 0.5):
+            kernel = replace(evidence, threshold=evidence.threshold - part * attained).kernel
+            if kernel.status == "empty":
+                return attained, part * attained
+            better = max(better, _below(evidence, level, kernel))
+            if better > 0.99 * attained:  # both are negative
+                break
+        if not better > 0.9999 * attained:
+            break
+        attained = better
     return attained, 0.0
+
+
+def _below(evidence: Evidence, level: float, kernel: Kernel) -> float:
+    """How far log R at the centre of a kernel lies below the level."""
+    return level - float(evidence.log_ratio((evidence.groups.coordinates @ kernel.centre)[None])[0])

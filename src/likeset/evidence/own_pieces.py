@@ -16,6 +16,7 @@ from likeset.errors import PieceError
 from likeset.evidence.alarm import Alarm
 from likeset.evidence.ledger import Ledger
 from likeset.families.base import Family
+from likeset.families.outside import Believed
 from likeset.predictors import PREDICTORS, Aggregate, Forecaster
 from likeset.predictors.base import Gauge
 from likeset.predictors.mixture import MixtureForecaster
@@ -54,8 +55,8 @@ class Running:
         gauge = self.forecaster if self.gauge is None or isinstance(self.forecaster, Gauge) else self.gauge
         return self.membership.voices.label(gauge.spread(phi))  # type: ignore[union-attr]
 
-    def believed(self, phi: Embedded) -> tuple[float, float]:
-        """Mean and standard deviation of z at phi, before its y is known; for the alarm."""
+    def believed(self, phi: Embedded) -> Believed:
+        """What is believed of z at phi, before its y is known; for the alarm."""
         return self.source.belief_about_z(phi)  # type: ignore[no-any-return]
 
     @property

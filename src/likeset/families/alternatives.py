@@ -21,6 +21,8 @@ from likeset.families.binomial import Binomial
 from likeset.families.gaussian import Gaussian
 from likeset.families.laplace import Laplace
 from likeset.families.log_normal import LogNormal
+from likeset.families.nuisance_family import NuisanceFamily
+from likeset.families.outside import Outside, student
 from likeset.families.poisson import Poisson
 from likeset.families.weibull import Entered, LogWeibull, Weibull
 
@@ -32,35 +34,9 @@ VARYING = (0.3, 0.6, 1.0)
 CORRELATIONS = (0.003, 0.02, 0.1, 0.4)
 FREEDOM = 3.0  # degrees of Student's t
 _LOG_ROOT = 0.5 * log(2.0 * pi)
-_T_CONSTANT = lgamma(0.5 * (FREEDOM + 1.0)) - lgamma(0.5 * FREEDOM) - 0.5 * log(FREEDOM * pi)
 _FAR = 600.0  # |z| beyond which e^z is not computed
 _LEAST = 1e-8  # relative variance below which there is none
 _MANY = 1e9  # counts beyond which logarithms of factorials cancel to less than a millionth of a nat
-
-
-class Outside:
-    """The laws outside one family: their ``names``, and log-densities in the same order.
-
-    The family's own law is at hand as well, for corrections of its mean (:mod:`likeset.evidence.corrections`).
-    """
-
-    names: tuple[str, ...]
-
-    def log_densities(self, y: Array, m: float, s: float) -> list[float]:
-        """log q(y) of every law, where z is believed to be m, up to a deviation s."""
-        raise NotImplementedError
-
-    def own(self, y: Array, z: float, s: float) -> float:
-        """log p(y | z) of the family itself; with noise around z, widened by the deviation s."""
-        raise NotImplementedError
-
-    def slope(self, y: Array, z: float) -> float:
-        """d log p(y | z) / dz."""
-        raise NotImplementedError
-
-    def information(self, z: float) -> float:
-        """About Fisher's information of one y about z."""
-        raise NotImplementedError
 
 
 def alternatives(family: Family) -> Outside | None:
@@ -70,6 +46,8 @@ def alternatives(family: Family) -> Outside | None:
     >>> found.names[3]
     'counts with 2 times the variance'
     """
+    if isinstance(family, NuisanceFamily):
+        return family.outside()
     if isinstance(family, Gaussian):
         return _Noise(float(family.sigma), False)
     if isinstance(family, LogNormal):
@@ -81,9 +59,9 @@ def alternatives(family: Family) -> Outside | None:
     if isinstance(family, Binomial):
         return _Proportions(family.trials)
     if isinstance(family, Entered) and isinstance(family.family, Weibull | LogWeibull):
-        return _Lifetimes(float(family.family.shape), isinstance(family.family, LogWeibull), float(family.entry))
+        return Lifetimes(float(family.family.shape), isinstance(family.family, LogWeibull), float(family.entry))
     if isinstance(family, Weibull | LogWeibull):
-        return _Lifetimes(float(family.shape), isinstance(family, LogWeibull))
+        return Lifetimes(float(family.shape), isinstance(family, LogWeibull))
     return None
 
 
@@ -102,12 +80,7 @@ class _Noise(Outside):
         at, jacobian = self._read(y)
         misfit, scale = abs(at - m), self.scale
         found = [self._density(misfit, hypot(c * scale, s)) - jacobian for c in SCALES]
-        for c in TAILS:
-            width = hypot(c * scale, s)
-            u = misfit / width
-            tail = log1p(u * u / FREEDOM) if u < 1e150 else 2.0 * log(u) - log(FREEDOM)
-            found.append(_T_CONSTANT - log(width) - 0.5 * (FREEDOM + 1.0) * tail - jacobian)
-        return found
+        return found + [student(misfit, hypot(c * scale, s), FREEDOM) - jacobian for c in TAILS]
 
     def own(self, y: Array, z: float, s: float) -> float:
         at, jacobian = self._read(y)
@@ -242,7 +215,7 @@ class _Proportions(Outside):
         return 1.0 / (1.0 + exp(-max(min(z, 30.0), -30.0)))
 
 
-class _Lifetimes(Outside):
+class Lifetimes(Outside):
     """Lifetimes of other shapes c p, at the z' to which a fit of shape p would answer m: z' = c (m + log Gamma(1+1/c)).
 
     For then E[T^p] = e^-m, which is what the fit looks at.
@@ -254,17 +227,21 @@ class _Lifetimes(Outside):
         self.entry = entry if logs or entry == -inf else (log(entry) if entry > 0.0 else -inf)
 
     def log_densities(self, y: Array, m: float, s: float) -> list[float]:
+        """With z moved to where a fit of the model's shape would see it."""
         return [
             self._density(y, self.shape * c, c * (m + moved), c * s) for c, moved in zip(SHAPES, _MOVED, strict=True)
         ]
 
     def own(self, y: Array, z: float, s: float) -> float:
+        """Of the model's shape."""
         return self._density(y, self.shape, z, s)
 
     def slope(self, y: Array, z: float) -> float:
+        """event - H."""
         return float(y[1]) - self._lived(self._log_time(y), self.shape, z)
 
     def information(self, z: float) -> float:
+        """One per time that is seen."""
         return 1.0
 
     def _density(self, y: Array, shape: float, z: float, s: float) -> float:

@@ -9,6 +9,7 @@ from likeset.arguments import LARGEST, floats
 from likeset.curves import Curve
 from likeset.families.gaussian import Gaussian
 from likeset.families.nuisance_family import NuisanceFamily, grid_of_scales
+from likeset.families.outside_unknown import NoiseOfUnknownScale
 from likeset.families.scale_beliefs import ScalePosterior
 from likeset.families.scale_sums import SquareSums
 from likeset.families.unknown import Unknown
@@ -54,6 +55,10 @@ class GaussianOfUnknownScale(NuisanceFamily):
         return SquareSums(self, self.sigma)
 
     evidence_sums = merged_sums
+
+    def outside(self) -> NoiseOfUnknownScale:
+        """Other forms of noise."""
+        return NoiseOfUnknownScale(sharp=False)
 
     def posterior(self, priors: Array) -> ScalePosterior:
         """Exact beliefs about theta in units of sigma, and about sigma; ``priors`` are precisions in these units."""

@@ -8,6 +8,7 @@ from likeset._typing import Array
 from likeset.arguments import floats
 from likeset.families.laplace import Laplace
 from likeset.families.nuisance_family import NuisanceFamily, grid_of_scales
+from likeset.families.outside_unknown import NoiseOfUnknownScale
 from likeset.families.scale_beliefs import LaplaceScalePosterior
 from likeset.families.scale_sums import UnitPointSums
 from likeset.families.unknown import Unknown
@@ -44,6 +45,10 @@ class LaplaceOfUnknownScale(NuisanceFamily):
     def merged_sums(self) -> UnitPointSums:
         """Sorted points."""
         return UnitPointSums(self, self.scale)
+
+    def outside(self) -> NoiseOfUnknownScale:
+        """Other forms of noise."""
+        return NoiseOfUnknownScale(sharp=True)
 
     def posterior(self, priors: Array) -> LaplaceScalePosterior:
         """Variational beliefs about theta in units of the scale; ``priors`` are precisions in these units."""

@@ -12,6 +12,7 @@ import numpy as np
 from likeset._typing import Array
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import Family
+from likeset.families.outside import Outside
 from likeset.families.unknown import Unknown
 
 _HALF_DECADES = 10.0 ** np.arange(-3.0, 3.25, 0.25)
@@ -49,6 +50,10 @@ class NuisanceFamily:
     def typical(self) -> float:
         """A value that the number may have: one, if that is possible."""
         return min(max(1.0, self.unknown.lo), self.unknown.hi)
+
+    def outside(self) -> Outside | None:
+        """Laws outside all of them, for the alarm; None where nothing is known of such."""
+        return None
 
     def observations(self, y: Any) -> Array:
         """As of any of the laws."""

@@ -48,6 +48,7 @@ from likeset._solver.problem import PointTerms
 from likeset._typing import Array
 from likeset.embedded import Embedded
 from likeset.families.beliefs import Beliefs, ExactPosterior, FittedPosterior
+from likeset.families.outside import Believed
 from likeset.families.predictive import ParetoPredictive, StudentPredictive
 from likeset.families.sums import PointSums
 from likeset.families.variational import fit_variational
@@ -139,6 +140,14 @@ class _WithScale:
         mean, sd = super().predict(phi)  # type: ignore[misc]
         self._latest = (phi, mean, sd)
         return self.scale.spread_out(mean), self.scale.spread_out(sd)
+
+    def believed_of_z(self, shares: Array, mean: Array, sd: Array) -> Believed:
+        """z as ``predict`` said, and the scale in the geometric mean."""
+        logs = np.log(self.scale.rate / self.scale.shape) / self.scale.power
+        number = float(np.exp(shares @ logs / shares.sum()))
+        centre = float(shares @ mean)
+        variance = float(shares @ ((number * sd) ** 2 + (mean - centre) ** 2))
+        return Believed(centre, float(np.sqrt(variance)), number, self.scale.n)
 
     def gain(self) -> MarginalGain:
         """What numerators made for the test of every scale have earned."""

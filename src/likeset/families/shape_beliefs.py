@@ -22,6 +22,7 @@ from likeset._typing import Array
 from likeset.embedded import Embedded
 from likeset.families.base import Family
 from likeset.families.beliefs import MODE_GAP, Beliefs, FittedPosterior
+from likeset.families.outside import Believed
 from likeset.families.shape_sums import ShapeSums
 from likeset.state_checks import expect_array
 
@@ -70,6 +71,14 @@ class ShapePosterior(FittedPosterior):
         """Mean of z and its standard deviation for every component."""
         mean, sd = super().predict(phi)
         return np.outer(mean, self.shapes / self.shape).ravel(), np.repeat(sd, len(self.shapes))
+
+    def believed_of_z(self, shares: Array, mean: Array, sd: Array) -> Believed:
+        """z at the running estimate of the shape, and that."""
+        sums: Any = self.data.sums
+        at_shape = mean * np.tile(self.shape / self.shapes, len(self.beliefs.priors))
+        centre = float(shares @ at_shape)
+        variance = float(shares @ (sd**2 + (at_shape - centre) ** 2))
+        return Believed(centre, float(np.sqrt(variance)), self.shape, sums.length)
 
     def predictive(self, mean: Array, sd: Array, phi: Embedded) -> ShapePredictive:
         """The forecasts of all components, from what ``predict`` returned."""

@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likeset._typing import Array
-from likeset.arguments import floats
+from likeset.arguments import floats, has_shape
+from likeset.errors import ShapeError
 from likeset.families.nuisance_family import NuisanceFamily
+from likeset.families.outside_unknown import LifetimesOfUnknownShape
 from likeset.families.shape_beliefs import ShapePosterior
 from likeset.families.shape_sums import ShapeSums
 from likeset.families.unknown import Unknown
@@ -47,7 +49,13 @@ class WeibullOfUnknownShape(NuisanceFamily):
         return min(max(1.0, self.lo), self.hi)
 
     def observations(self, y: Any) -> Array:
-        """As of the laws with the smallest and with the largest shape."""
+        """As of the laws with the smallest and with the largest shape; rows (entry, exit, event) are refused."""
+        count = len(y) if isinstance(y, list | tuple) or (isinstance(y, np.ndarray) and y.ndim) else 0
+        if count and has_shape(y, (count, 3)):
+            raise ShapeError(
+                "y", y, "has rows (entry, exit, event), whose likelihood is not convex in an unknown shape",
+                f"pass pairs (time, event), or the shape: {self.constructor.__name__}(shape=1.5)",
+            )  # fmt: skip
         self.constructor(self.lo).observations(y)
         return self.constructor(self.hi).observations(y)  # type: ignore[no-any-return]
 
@@ -63,6 +71,10 @@ class WeibullOfUnknownShape(NuisanceFamily):
     def merged_sums(self) -> ShapeSums:
         """All lifetimes."""
         return ShapeSums(self, self.jacobian, self.lo, self.hi)
+
+    def outside(self) -> LifetimesOfUnknownShape:
+        """Other laws of lifetimes."""
+        return LifetimesOfUnknownShape(logs=not self.jacobian)
 
     def posterior(self, priors: Array) -> ShapePosterior:
         """Beliefs about theta at a running estimate of the shape, blended over a grid of shapes."""

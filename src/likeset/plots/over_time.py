@@ -72,6 +72,9 @@ def plot_over_time(
         axes.axhline(compared, color=theme.ink, linewidth=1.2)
     if log:
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(_number)
+        if looks.max() < 10 * looks.min():  # perhaps no power of ten among them
+            axes.xaxis.set_minor_formatter(_number)
     axes.set_xlabel("observations")
     if labels:
         legend_below(axes, columns=min(4, len(names)))
@@ -159,3 +162,8 @@ def _mark_certain(
         textcoords="offset points", fontsize=9, color=theme.ink,
         bbox={"boxstyle": "round,pad=0.15", "facecolor": theme.paper, "edgecolor": "none"},
     )  # fmt: skip
+
+
+def _number(value: float, position: float) -> str:
+    """Numbers of rows as they are written, and not as powers of ten."""
+    return f"{value:,.0f}" if value >= 1.0 else f"{value:g}"

@@ -28,6 +28,7 @@ from likeset.errors import InvalidArgumentError
 from likeset.families.answers import information, posterior, predictive, prior_precisions
 from likeset.families.base import Family
 from likeset.families.merged import MergedData
+from likeset.families.outside import Believed
 from likeset.families.predictive import Predictive
 from likeset.predictors.base import updated_shares
 from likeset.predictors.belief import Belief
@@ -143,14 +144,17 @@ class MixtureForecaster:
             expected = float(np.exp(self.log_shares) @ (information(phi.law_or(self.family), mean) * sd**2))
         return expected if expected == expected else np.inf
 
-    def belief_about_z(self, phi: Embedded) -> tuple[float, float]:
-        """Mean and standard deviation of z at phi."""
+    def belief_about_z(self, phi: Embedded) -> Believed:
+        """Mean and standard deviation of z at phi; and an unknown number of the family, as it is thought to be."""
         if not (self._latest and self._latest[0] is phi):
             self.forecast(phi)
         mean, sd = self._moments
         shares = np.exp(self.log_shares)
+        own = getattr(self.posterior, "believed_of_z", None)  # of beliefs that are not about theta alone
+        if own is not None:
+            return own(shares, mean, sd)  # type: ignore[no-any-return]
         centre = float(shares @ mean)
-        return centre, float(np.sqrt(shares @ (sd**2 + (mean - centre) ** 2)))
+        return Believed(centre, float(np.sqrt(shares @ (sd**2 + (mean - centre) ** 2))))
 
     def observe(self, phi: Embedded, y: Array) -> None:
         """Bayes' rule for the shares, then for the beliefs."""

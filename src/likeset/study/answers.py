@@ -183,6 +183,8 @@ def _fill_comparisons(
             line["p_value"] = math.exp(-min(max(log_e_value, 0.0), 700.0))
         if not asked[i].is_level:
             line["verdict"] = (POSITIVE if low[k] > 0 else NEGATIVE) if decided else NOT_YET
+            a, b = _agreeing((line["lower"], line["upper"]), 0.0, decided, bool(low[k] > 0))
+            line |= {"lower": a, "upper": b, "z_lower": a, "z_upper": b}
             continue
         better = higher == (definition.goal == "maximise")
         line["verdict"] = _verdict(decided, better, ends.get("difference"), definition.margin)

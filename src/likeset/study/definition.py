@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from likeset._typing import Array
-from likeset.arguments import choice, error_level, positive
+from likeset.arguments import choice, error_level, flag, positive
 from likeset.errors import InvalidArgumentError
 from likeset.families import FAMILIES
 from likeset.families.answers import has_entries, size_name
@@ -59,6 +59,7 @@ class Definition:
         bound: Any = None,
         units: Any = None,
         like: Any = None,
+        alarm: Any = True,
         **choosing: Any,
     ) -> None:
         self.name = study_name(name)
@@ -70,6 +71,7 @@ class Definition:
         given = {"event": event, "entry": entry, "trials": trials, "exposure": exposure, "offset": offset}
         self.roles: dict[str, str] = {r: column_name(r, c) for r, c in given.items() if c is not None}
         self.bound = math.inf if bound is None else positive("bound", bound, infinite=True)
+        self.alarm = flag("alarm", alarm)
         self.units = "" if units is None else _text("units", units)
         self.formula: Formula | None = None
         self.like: dict[str, list[float]] = {}
@@ -94,7 +96,7 @@ class Definition:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON that says all of it."""
-        return {
+        described = {
             "name": self.name,
             "factors": {f.name: f.described() for f in self._declared},
             "formula": None if self.formula is None else self.formula.text,
@@ -109,7 +111,12 @@ class Definition:
             "roles": self.roles,
             "bound": "inf" if math.isinf(self.bound) else self.bound,
             "units": self.units,
-        } | ({"campaign": self.campaign.to_json()} if self.campaign.to_json() else {})
+        }
+        if not self.alarm:
+            described["alarm"] = False
+        if self.campaign.to_json():
+            described["campaign"] = self.campaign.to_json()
+        return described
 
     @classmethod
     def from_json(cls, data: Any, family: Family | None = None) -> Definition:
@@ -119,7 +126,7 @@ class Definition:
             data["name"], outcome={data["outcome"]: family}, factors=data["factors"], control=data["control"] or None,
             goal=data["goal"], alpha=data["alpha"], margin=data["margin"], key=data["key"], units=data["units"],
             bound=math.inf if data["bound"] == "inf" else data["bound"], formula=data["formula"],
-            like=data["like"] or None, **data["roles"], **data.get("campaign", {}),
+            like=data["like"] or None, alarm=data.get("alarm", True), **data["roles"], **data.get("campaign", {}),
         )  # fmt: skip
         return made
 
@@ -270,7 +277,8 @@ def family_named(text: Any) -> Family:
 
 def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Parts of two definitions that are not the same."""
-    return {part: (stored.get(part), given.get(part)) for part in given if stored.get(part) != given.get(part)}
+    parts = dict.fromkeys([*given, *stored])
+    return {part: (stored.get(part), given.get(part)) for part in parts if stored.get(part) != given.get(part)}
 
 
 def _outcome(outcome: Any) -> tuple[str, Family]:

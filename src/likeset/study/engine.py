@@ -43,7 +43,7 @@ class Engine:
         space = space_of(definition)
         self.beside = Beside(definition, PARTS) if definition.campaign.given else None
         if settings is None:  # what "auto" means today is what it will mean for this study
-            alarm: Any = False if _nothing_to_hear(definition) else "auto"
+            alarm: Any = False if _nothing_to_hear(definition) or not definition.alarm else "auto"
             self.sequence = ConfidenceSequence(definition.family, space, definition.alpha, alarm=alarm)
             self._announce()
         else:

@@ -69,7 +69,7 @@ class Record:
                     "name",
                     name,
                     f"is no study in {store!r}, which holds {known}",
-                    "define it: pass factors and outcome",
+                    "define it: pass factors and outcome, or write likeset study new",
                 )
             definition = _defined(found)
         given = definition.to_json()

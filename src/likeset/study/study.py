@@ -45,6 +45,7 @@ class Study(Record):
     bound     on the length of the parameter, if one is known
     units     of the outcome, for labels
     like      for formulas: a frame of typical covariates from which levels, centres, scales and knots are taken, once
+    alarm     False: a model that is only roughly right will do, and nothing listens whether it is (docs/alarm.md)
     model     "linear", or "smooth": z is a smooth function of all factors together; what ``ask`` is for
     range     of a smooth model: (low, high), what the mean outcome can be at all, anywhere
     until     when to stop asking: {"gain": 1.0}, or "best", {"best": 1.0}, {"above": 50} of finitely many settings
@@ -84,6 +85,7 @@ class Study(Record):
         bound: float | None = None,
         units: str | None = None,
         like: Any = None,
+        alarm: bool = True,
         model: str = "linear",
         range: tuple[float, float] | None = None,
         until: Any = None,
@@ -96,8 +98,8 @@ class Study(Record):
         options = {
             "factors": factors, "formula": formula, "control": control, "goal": goal, "alpha": alpha, "margin": margin,
             "key": key, "event": event, "entry": entry, "trials": trials, "exposure": exposure, "offset": offset,
-            "bound": bound, "units": units, "like": like, "model": model, "range": range, "until": until, "safe": safe,
-            "known_safe": known_safe, "failed": failed, "seed": seed,
+            "bound": bound, "units": units, "like": like, "alarm": alarm, "model": model, "range": range,
+            "until": until, "safe": safe, "known_safe": known_safe, "failed": failed, "seed": seed,
         }  # fmt: skip
         if outcome is None and factors is None and formula is None:
             self._take(_store(store), study_name(name), None, read_only=False)

@@ -81,6 +81,8 @@ def sentences(answers: dict[str, Any]) -> list[str]:
         f"{answers['rows_recorded']:,} rows of {definition['outcome']}{units} by {what}; "
         f"{family_text(definition['family'])}."
     )
+    if said["rings"]:
+        return found
     found.append(
         f"All intervals hold at all times at once with probability at least {1 - definition['alpha']:.4g}: "
         "look as often as you like, stop when you like."
@@ -128,8 +130,10 @@ def summary(answers: dict[str, Any]) -> str:
 
 
 def html(answers: dict[str, Any]) -> str:
-    """The answers as a fragment of HTML, for notebooks and reports."""
+    """The answers as a fragment of HTML, for notebooks and reports; verdicts first, as narrow pages show little."""
     headings, rows = cells(answers)
+    if "verdict" in headings:
+        headings, *rows = ([line[0], line[-1], *line[1:-1]] for line in (headings, *rows))
     whole, right, left = _STYLE
 
     def line(tag: str, entries: Iterable[str]) -> str:

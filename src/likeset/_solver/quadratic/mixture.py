@@ -33,6 +33,7 @@ from likeset._typing import EPS, Array, IntArray
 
 FEW = 4  # times d: as many rows of one kind are left as they are
 BLOCK = 1 << 16  # rows that are factorised at once
+_SMALLEST = 1e-140  # radius of a ball: outcomes that are all zero leave a point, and squares must not vanish
 WIDE = 1e-6  # of the distance to the centre: gaps that are looked at again
 DEAREST = 1e-7  # nats that few rows may cost; otherwise all of them are kept
 
@@ -97,7 +98,7 @@ def prepare(target: MixtureSet, otherwise: Callable[[MixtureSet], Kernel]) -> Ke
     distance = _distance(target, theta)
     if not distance < math.inf:
         return otherwise(target)
-    radius = 2.0 * (float(np.linalg.norm(theta)) + distance)
+    radius = max(2.0 * (float(np.linalg.norm(theta)) + distance), _SMALLEST)
     return Enclosed(mixture.prepare(replace(target, radius=radius)), partial(otherwise, target))
 
 

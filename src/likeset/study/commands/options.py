@@ -30,13 +30,18 @@ errors = Console(stderr=True)
 
 
 def factors_from(
-    by: Iterable[str], numbers: Iterable[str], frame: Columns | None, whole: Iterable[str] = ()
+    by: list[str], numbers: list[str], formula: str | None, frame: Columns | None, whole: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Factors from ``variant=A,B`` or, where a frame is at hand, ``variant``; from ``dose=0:10`` or ``age``.
 
     ``whole`` are numbers without decimals, ``hours=1:8``.
     """
     factors: dict[str, Any] = {}
+    if not [*by, *numbers, *whole] and formula is None:
+        raise InvalidArgumentError(
+            "by", None, "is missing: nothing is named that outcomes may depend on",
+            'pass --by variant, --number age or --formula "~ age"',
+        )  # fmt: skip
     for text in by:
         name, given, levels = text.partition("=")
         if given:

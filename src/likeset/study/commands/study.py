@@ -54,6 +54,7 @@ def new(
     exposure: Annotated[str | None, typer.Option(help="Column with the exposure of each count.")] = None,
     entry: Annotated[str | None, typer.Option(help="For lifetimes: column of the time of entry.")] = None,
     bound: Annotated[float | None, typer.Option(help="On the length of the parameter, if one is known.")] = None,
+    no_alarm: Annotated[bool, typer.Option("--no-alarm", help="A model that is only roughly right will do.")] = False,
     units: Annotated[str | None, typer.Option(help="Units of the outcome, for labels.")] = None,
     whole: Annotated[list[str], typer.Option(help="Column of whole numbers: hours=1:8.")] = [],  # noqa: B006
     model: Annotated[str, typer.Option(help="linear, or smooth: a function of all factors, for ask.")] = "linear",
@@ -70,10 +71,11 @@ def new(
     json: Json = False,
 ) -> None:
     """Begin a study. The same name with the same definition continues it."""
+    factors = factors_from(by, number, formula, None, whole) or None
     study = Study(
-        name, factors=factors_from(by, number, None, whole) or None, formula=formula, outcome={outcome: family},
+        name, factors=factors, formula=formula, outcome={outcome: family},
         control=control, goal=goal, alpha=alpha, margin=margin, key=key, event=event, trials=trials, exposure=exposure,
-        entry=entry, bound=bound, units=units, failed=failed, store=store,
+        entry=entry, bound=bound, alarm=not no_alarm, units=units, failed=failed, store=store,
         **choosing_options(model, range, until, safe, known_safe, seed),
     )  # fmt: skip
     if json:

@@ -40,6 +40,7 @@ def watch(
     exposure: Annotated[str | None, typer.Option(help="Column with the exposure of each count.")] = None,
     entry: Annotated[str | None, typer.Option(help="For lifetimes: column of the time of entry.")] = None,
     bound: Annotated[float | None, typer.Option(help="On the length of the parameter, if one is known.")] = None,
+    no_alarm: Annotated[bool, typer.Option("--no-alarm", help="A model that is only roughly right will do.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for more rows; ctrl-C ends it.")] = False,
     every: Annotated[float, typer.Option(min=0.05, help="With --follow: seconds between looks.")] = 2.0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per look.")] = False,
@@ -52,11 +53,11 @@ def watch(
     options: dict[str, Any] = {
         "formula": formula, "outcome": {outcome: family}, "control": control, "goal": goal, "alpha": alpha,
         "margin": margin, "event": event, "trials": trials, "exposure": exposure,
-        "entry": entry, "bound": bound, "store": None,
+        "entry": entry, "bound": bound, "alarm": not no_alarm, "store": None,
     }  # fmt: skip
 
     def begun(frame: Columns | None) -> Study:
-        return Study(_name(file), factors=factors_from(by, number, frame) or None, **options)
+        return Study(_name(file), factors=factors_from(by, number, formula, frame) or None, **options)
 
     if follow:
         _follow(file, begun, every, json, all("=" in text for text in by))
