@@ -38,8 +38,9 @@ and G_j(s) as above, with s = 1/b, N = a + n, E_j for B_j and D_j for D_j / 2. N
 
 from __future__ import annotations
 
+import copy
 from math import lgamma, log
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -139,6 +140,15 @@ class _WithScale:
         mean, sd = super().predict(phi)  # type: ignore[misc]
         self._latest = (phi, mean, sd)
         return self.scale.spread_out(mean), self.scale.spread_out(sd)
+
+    def rescaled(self, ratios: Array) -> Self:
+        """A copy in other units, with sums of its own."""
+        other = super().rescaled(ratios)  # type: ignore[misc]
+        other.scale = copy.copy(self.scale)
+        return other  # type: ignore[no-any-return]
+
+    def evidence(self) -> None:
+        """Of theta and of the scale together: not known in other units."""
 
     def gain(self) -> MarginalGain:
         """What numerators made for the test of every scale have earned."""
