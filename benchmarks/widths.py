@@ -38,9 +38,14 @@ class Case:
     functions: bool = False
 
     @property
-    def classes(self) -> ls.Patience:
-        """What gives every observation its class: with the ratio of the sets that will be made of them."""
+    def patience(self) -> ls.Patience:
+        """With the ratio of the sets that will be made."""
         return ls.Patience(ratio=4.0 if self.functions else 2.0)
+
+    @property
+    def classes(self) -> Voices:
+        """What gives every observation its class, for all the sets that will be made."""
+        return self.patience if self.functions else self.patience.beside(ls.OpeningWindows())
 
     def problem(self, rng: np.random.Generator) -> tuple[Any, Array, Array, Array]:
         """Space, arms, z of the truth at the arms, and what is asked."""
@@ -95,7 +100,7 @@ def with_voices(seq: ls.ConfidenceSequence, voices: Voices | None) -> ls.Likelih
 
 def candidates(case: Case, space: Any, arms: Array) -> dict[str, Voices | None]:
     """Voices of ours, announced arms or not."""
-    patience = case.classes
+    patience = case.patience
     found: dict[str, Voices | None] = {
         "joint": None,
         "patience": patience,
@@ -112,6 +117,7 @@ def candidates(case: Case, space: Any, arms: Array) -> dict[str, Voices | None]:
         windows = ls.Windows.covering(space, arms, correlation=0.4)
         found["windows"] = ls.Windows.covering(space, arms, correlation=0.4, joint_share=0.5)
         found["beside"] = patience.beside(windows)
+        found["opening"] = patience.beside(ls.OpeningWindows())
     return found
 
 
