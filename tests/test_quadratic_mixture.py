@@ -25,11 +25,12 @@ def covariates(kind, n, d, rng):
     return X
 
 
-def regression(kind, n=200, d=3, bound=np.inf):
+def regression(kind, n=200, d=3, bound=np.inf, patient=False):
     rng = np.random.default_rng(n + d)
     X = covariates(kind, n, d, rng)
     y = X @ np.linspace(-1.0, 1.0, d) + rng.normal(size=n) + (1e6 if kind == "far" else 0.0)
-    sequence = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(d, bound))
+    voices = None if bound == np.inf and not patient else "auto"
+    sequence = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(d, bound), voices=voices, alarm=True)
     sequence.expect(np.eye(d), purpose="inference", contrasts=np.eye(d))
     sequence.update(X, y)
     return sequence.set
@@ -65,6 +66,9 @@ def test_many_rows_are_solved_as_few():
     s = regression("plain", n=3000, d=4)
     assert isinstance(s._kernel, Enclosed)
     assert len(s._kernel.inner.body.X) <= 4 * (4 + 4 * 4)
+    patient = regression("plain", n=3000, d=4, patient=True)
+    assert isinstance(patient._kernel, Enclosed)
+    assert len(patient._kernel.inner.body.X) <= 10 * 4 * 4  # at most so many of each class
 
 
 def test_sets_in_a_ball_have_the_same_bounds_from_few_rows(monkeypatch):

@@ -47,6 +47,7 @@ class Enclosed(Kernel):
 
     inner: Kernel
     otherwise: Callable[[], Kernel]
+    wide: float = WIDE
     starts_near = True
 
     @property
@@ -62,7 +63,7 @@ class Enclosed(Kernel):
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
         found = self.inner._solve(A, near, tolerance)
         width = found.upper - A @ self.inner.centre
-        wide = np.flatnonzero(found.upper - found.values > WIDE * width)
+        wide = np.flatnonzero(found.upper - found.values > self.wide * width)
         if len(wide) == 0 or self._other.status != "regular":
             return found
         again = self._other.solve(A[wide], tolerance)

@@ -37,6 +37,7 @@ from likeset._typing import EPS, Array
 
 STEPS = 30  # of Newton's method, to a minimiser that may not exist
 HALVINGS = 60
+WIDE = 1e-4  # of the distance to the centre: the slower kernel is slow, and asked where much can be gained
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def prepare(target: MixtureSet, otherwise: Callable[[MixtureSet], Kernel]) -> Ke
     if not radius < math.inf:
         return otherwise(target)
     inner = mixture.prepare(replace(scaled, radius=2.0 * radius))
-    return Enclosed(Rescaled(inner, scale), partial(otherwise, target))
+    return Enclosed(Rescaled(inner, scale), partial(otherwise, target), WIDE)
 
 
 def _radius(target: MixtureSet) -> float:
