@@ -97,3 +97,24 @@ def test_a_set_without_a_ball_is_open_where_nothing_was_seen():
     assert found.points.shape == (3, 3)
     assert space.solve(np.array([[1.0, 0.0, 0.5]])).upper[0] == np.inf
     np.testing.assert_allclose(space.solve(np.array([[1.0, 0.0, 0.0]])).upper, found.upper[:1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("bound", [2.0, np.inf])
+def test_many_windows_have_rows_of_their_own(bound, monkeypatch):
+    """Nearly every row is heard by other windows: the bounds are those of all rows, from few."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((400, 4))
+    sequence = ls.ConfidenceSequence(
+        ls.Gaussian(0.5), ls.Linear(4, bound), voices=ls.Patience().beside(ls.OpeningWindows())
+    )
+    sequence.update(X, X @ [0.5, -0.5, 0.2, 0.0] + 0.5 * rng.standard_normal(400))
+    s, A = sequence.set, np.vstack([np.eye(4), -np.eye(4)])
+    found = s._kernel.solve(A)
+    inner = s._kernel.inner if bound == np.inf else s._kernel
+    monkeypatch.setattr(mixture, "_voice_by_voice", lambda target, theta: target)
+    whole = replace(s._evidence).kernel
+    body = whole.inner.body if bound == np.inf else whole.body
+    assert len(inner.body.X) < 0.5 * len(body.X)
+    every = whole.solve(A)
+    assert (found.upper >= every.values).all() and (every.upper >= found.values).all()
+    np.testing.assert_allclose(found.upper, every.upper, atol=1e-6)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from likeset.voices.directions import Directions
 
 
+MANY = 4096
 CLASSES = 32  # of how well z was known: a label is one of these, plus as many times the depth
 
 
@@ -132,6 +133,8 @@ class Membership:
         opened, found = self._looks.get(key, (None, (False, 0)))
         if opened is not self.opened:
             found = self.voices.look(self.space, x, self.opened)
+            if len(self._looks) >= MANY:  # covariates that hardly come again are not worth their memory
+                self._looks.clear()
             self._looks[key] = self.opened, found
         return found
 
@@ -175,14 +178,16 @@ class Membership:
         """The masks of the groups seen, in order of first appearance."""
         return {"masks": self.masks.astype(np.float64)}
 
-    def restored(self, state: dict[str, Array], covariates: Array) -> Membership:
+    def restored(self, state: dict[str, Array], covariates: Array | None = None) -> Membership:
         """The membership whose ``state`` this is; the distinct covariates seen, in order, tell which windows opened."""
+        if self.voices.opening and covariates is None:
+            raise ValueError("the covariates are missing, which tell the windows that have opened")
         masks = np.asarray(state["masks"])
         if masks.ndim != 2 or len(masks) != len(self.log_shares) or not np.isin(masks, (0.0, 1.0)).all():
             raise ValueError("the masks do not fit the voices")
         made = Membership(self.voices, self.space, self.log_shares, masks.astype(bool))
-        if self.voices.opening:
-            for x in covariates:
+        if covariates is not None:
+            for x in covariates if self.voices.opening else ():
                 made.opened = made._opened_with(x)
         return made
 
