@@ -36,18 +36,25 @@ class Case:
     bound: float
     dim: int
     functions: bool = False
+    told: bool = True  # the bound; it limits the truth in any case
 
     @property
-    def classes(self) -> ls.Patience:
-        """What gives every observation its class: with the ratio of the sets that will be made of them."""
+    def patience(self) -> ls.Patience:
+        """With the ratio of the sets that will be made."""
         return ls.Patience(ratio=4.0 if self.functions else 2.0)
+
+    @property
+    def classes(self) -> Voices:
+        """What gives every observation its class, for all the sets that will be made."""
+        return self.patience.beside(ls.OpeningWindows()) if self.told and not self.functions else self.patience
 
     def problem(self, rng: np.random.Generator) -> tuple[Any, Array, Array, Array]:
         """Space, arms, z of the truth at the arms, and what is asked."""
         if not self.functions:
             arms, asked = (_unit(rng.standard_normal((count, self.dim))) for count in (ARMS, DIRECTIONS))
             theta = _unit(rng.standard_normal((1, self.dim)))[0] * 0.8 * self.bound
-            return ls.Linear(self.dim, self.bound), arms, arms @ theta, asked
+            space = ls.Linear(self.dim, self.bound) if self.told else ls.Linear(self.dim)
+            return space, arms, arms @ theta, asked
         from sklearn.gaussian_process.kernels import RBF
 
         side = np.linspace(0.0, 1.0, 40 if self.dim == 1 else 8)
@@ -77,6 +84,18 @@ def cases(quick: bool) -> Iterator[Case]:
             yield Case(f"{name}, functions in {dim}-D", family, bound, dim, functions=True)
 
 
+def unbounded(quick: bool) -> Iterator[Case]:
+    """The same where nobody says how large theta may be."""
+    linear = [
+        ("Gaussian 0.1", ls.Gaussian(0.1), 1.0), ("Gaussian 0.3", ls.Gaussian(0.3), 1.0),
+        ("Laplace 0.1", ls.Laplace(0.1), 1.0), ("Poisson", ls.Poisson(), 2.0), ("Bernoulli", ls.Bernoulli(), 2.0),
+        ("Weibull 2", ls.Weibull(2.0), 2.0),
+    ]  # fmt: skip
+    for name, family, size in linear[:: 3 if quick else 1]:
+        for dim in (5,) if quick else (2, 5):
+            yield Case(f"{name}, no bound, d = {dim}", family, size, dim, told=False)
+
+
 def with_voices(seq: ls.ConfidenceSequence, voices: Voices | None) -> ls.LikelihoodSet:
     """The set that the recorded rows, forecasts and classes give with other voices."""
     running = seq._running
@@ -95,7 +114,7 @@ def with_voices(seq: ls.ConfidenceSequence, voices: Voices | None) -> ls.Likelih
 
 def candidates(case: Case, space: Any, arms: Array) -> dict[str, Voices | None]:
     """Voices of ours, announced arms or not."""
-    patience = case.classes
+    patience = case.patience
     found: dict[str, Voices | None] = {
         "joint": None,
         "patience": patience,
@@ -103,6 +122,8 @@ def candidates(case: Case, space: Any, arms: Array) -> dict[str, Voices | None]:
         "default, arms": automatic_voices(case.family, space, arms, "inference"),
         "optimism": automatic_voices(case.family, space, arms, "optimism"),
     }
+    if not case.told:
+        return found
     if case.functions:
         windows = ls.Windows.covering(space)
         found["windows"] = windows
@@ -112,6 +133,7 @@ def candidates(case: Case, space: Any, arms: Array) -> dict[str, Voices | None]:
         windows = ls.Windows.covering(space, arms, correlation=0.4)
         found["windows"] = ls.Windows.covering(space, arms, correlation=0.4, joint_share=0.5)
         found["beside"] = patience.beside(windows)
+        found["opening"] = patience.beside(ls.OpeningWindows())
     return found
 
 
@@ -192,6 +214,8 @@ def matrix(quick: bool) -> Iterator[Cells]:
         yield Cells(case, sizes, "UCB", problems, with_rivals=True)
     for case in few[: 0 if quick else None]:
         yield Cells(case, (10_000,), "i.i.d.", problems, with_rivals=False)
+    for case in unbounded(quick):
+        yield Cells(case, sizes, "i.i.d.", problems, with_rivals=False)
 
 
 def run(progress: Progress, quick: bool) -> Report:

@@ -25,11 +25,12 @@ def covariates(kind, n, d, rng):
     return X
 
 
-def regression(kind, n=200, d=3, bound=np.inf):
+def regression(kind, n=200, d=3, bound=np.inf, patient=False):
     rng = np.random.default_rng(n + d)
     X = covariates(kind, n, d, rng)
     y = X @ np.linspace(-1.0, 1.0, d) + rng.normal(size=n) + (1e6 if kind == "far" else 0.0)
-    sequence = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(d, bound))
+    voices = None if bound == np.inf and not patient else "auto"
+    sequence = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(d, bound), voices=voices, alarm=True)
     sequence.expect(np.eye(d), purpose="inference", contrasts=np.eye(d))
     sequence.update(X, y)
     return sequence.set
@@ -65,6 +66,9 @@ def test_many_rows_are_solved_as_few():
     s = regression("plain", n=3000, d=4)
     assert isinstance(s._kernel, Enclosed)
     assert len(s._kernel.inner.body.X) <= 4 * (4 + 4 * 4)
+    patient = regression("plain", n=3000, d=4, patient=True)
+    assert isinstance(patient._kernel, Enclosed)
+    assert len(patient._kernel.inner.body.X) <= 10 * 4 * 4  # at most so many of each class
 
 
 def test_sets_in_a_ball_have_the_same_bounds_from_few_rows(monkeypatch):
@@ -93,3 +97,24 @@ def test_a_set_without_a_ball_is_open_where_nothing_was_seen():
     assert found.points.shape == (3, 3)
     assert space.solve(np.array([[1.0, 0.0, 0.5]])).upper[0] == np.inf
     np.testing.assert_allclose(space.solve(np.array([[1.0, 0.0, 0.0]])).upper, found.upper[:1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("bound", [2.0, np.inf])
+def test_many_windows_have_rows_of_their_own(bound, monkeypatch):
+    """Nearly every row is heard by other windows: the bounds are those of all rows, from few."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((400, 4))
+    sequence = ls.ConfidenceSequence(
+        ls.Gaussian(0.5), ls.Linear(4, bound), voices=ls.Patience().beside(ls.OpeningWindows())
+    )
+    sequence.update(X, X @ [0.5, -0.5, 0.2, 0.0] + 0.5 * rng.standard_normal(400))
+    s, A = sequence.set, np.vstack([np.eye(4), -np.eye(4)])
+    found = s._kernel.solve(A)
+    inner = s._kernel.inner if bound == np.inf else s._kernel
+    monkeypatch.setattr(mixture, "_voice_by_voice", lambda target, theta: target)
+    whole = replace(s._evidence).kernel
+    body = whole.inner.body if bound == np.inf else whole.body
+    assert len(inner.body.X) < 0.5 * len(body.X)
+    every = whole.solve(A)
+    assert (found.upper >= every.values).all() and (every.upper >= found.values).all()
+    np.testing.assert_allclose(found.upper, every.upper, atol=1e-6)

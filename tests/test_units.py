@@ -5,6 +5,8 @@ import pytest
 
 import likeset as ls
 from likeset import checks
+from likeset.embedded import NOTHING
+from likeset.families.answers import NOISE_GRID
 from likeset.predictors.mixture import DEFAULT_GRID, UNBOUNDED_SCALE
 
 LENGTHS = (1.0, 1e3, 1e-3)  # metres, millimetres, kilometres
@@ -102,3 +104,75 @@ def test_beliefs_are_those_of_least_squares():
     fit = np.linalg.lstsq(X, y, rcond=None)[0]
     assert np.allclose(expected, X[:3] @ fit, atol=0.1)  # priors pull a little
     assert np.allclose(deviation, np.sqrt(np.einsum("ij,jk,ik->i", X[:3], np.linalg.inv(X.T @ X), X[:3])), rtol=0.1)
+
+
+# -- beliefs in units that rows bring -------------------------------------------------------------------------------
+
+
+def by_hand(X, y, x, sigma, grid):
+    """log-density weights, means and variances at x: Bayes' rule with units of all rows so far, x included."""
+    m = np.maximum(np.abs(X).max(axis=0, initial=0.0), np.abs(x))
+    Z, z = X / m, x / m
+    logs, means, variances = [], [], []
+    for lam in grid:
+        P = lam * np.eye(len(x)) + Z.T @ Z / sigma**2
+        mean = np.linalg.solve(P, Z.T @ y / sigma**2)
+        covariance = sigma**2 * np.eye(len(y)) + Z @ Z.T / lam  # of all y
+        logs.append(-0.5 * np.linalg.slogdet(covariance)[1] - 0.5 * y @ np.linalg.solve(covariance, y))
+        means.append(z @ mean)
+        variances.append(z @ np.linalg.solve(P, z) + sigma**2)
+    return np.array(logs) - np.logaddexp.reduce(logs), np.array(means), np.array(variances)
+
+
+def test_forecasts_are_bayes_rule_with_units_of_all_rows_the_next_one_included():
+    rng = np.random.default_rng(8)
+    sigma, grid = 0.5, NOISE_GRID / 0.5**2
+    X = rng.standard_t(2, size=(40, 3))  # rows bring larger units again and again
+    y = X @ [1.0, -0.5, 0.2] + sigma * rng.normal(size=40)
+    seq = ls.ConfidenceSequence(ls.Gaussian(sigma), ls.Linear(3), 0.1)
+    grown = 0
+    for s in range(40):
+        if s >= 3:
+            logs, means, variances = by_hand(X[:s], y[:s], X[s], sigma, grid)
+            parts = logs - 0.5 * (y[s] - means) ** 2 / variances - 0.5 * np.log(2 * np.pi * variances)
+            wanted = np.logaddexp.reduce(parts)
+            grown += (np.abs(X[s]) > np.abs(X[:s]).max(axis=0)).any()
+        seq.update(X[s], y[s])
+        # Between rows that bring units the shares learn as they are: the rule holds where the last row brought some.
+        if s >= 3 and (np.abs(X[s]) > np.abs(X[:s]).max(axis=0)).any():
+            assert seq.ledger.log_q.rows[s] == pytest.approx(wanted, abs=1e-7)
+    assert grown >= 5
+
+
+@pytest.mark.parametrize(
+    "family", [ls.Gaussian(0.5), ls.Gaussian(ls.Unknown()), ls.Poisson(), ls.Laplace(0.5)], ids=repr
+)
+def test_a_forecast_that_is_only_looked_at_changes_nothing(family):
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(20, 2))
+    y = rng.poisson(1.0, size=20).astype(float)
+    plain, asked = (ls.ConfidenceSequence(family, ls.Linear(2), 0.1) for _ in range(2))
+    for s in range(20):
+        plain.update(X[s], y[s])
+        far = asked._running.ledger.embed(asked._running.basis, np.array([1e3, -1e3]) * rng.normal())[1]
+        asked.forecaster.forecast(far)
+        asked.update(X[s], y[s])
+    np.testing.assert_array_equal(asked.ledger.log_q.rows, plain.ledger.log_q.rows)
+
+
+def test_a_failed_batch_that_brought_units_leaves_them_as_they_were():
+    seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(2), 0.1)
+    seq.update([[1.0, 0.5], [0.2, 1.0]], [1, 2])
+    before = {k: v.copy() for k, v in seq.forecaster.state().items()}
+    with pytest.raises(ls.LikesetError):
+        seq.update([[50.0, 0.5], [0.2, 90.0], [1.0, 1.0]], [1, 2, -1])
+    with pytest.raises(OverflowError):  # at the last row, when the others are recorded
+        seq._all_or_nothing(lambda undo: _three_rows_and_an_error(seq, undo))
+    for name, value in seq.forecaster.state().items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def _three_rows_and_an_error(seq, undo):
+    seq._record_all(undo, np.array([[50.0, 0.5], [0.2, 90.0]]), np.array([1.0, 2.0]), np.tile(NOTHING, (2, 1)))
+    assert seq._running.forecaster.columns.units.max() == 90.0
+    raise OverflowError

@@ -83,6 +83,7 @@ from .study import Study as Study
 from .study import Told as Told
 from .voices import Contrasts as Contrasts
 from .voices import Duels as Duels
+from .voices import OpeningWindows as OpeningWindows
 from .voices import Patience as Patience
 from .voices import Windows as Windows
 from .weights import BiasWeighting as BiasWeighting

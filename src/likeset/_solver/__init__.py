@@ -11,6 +11,7 @@ shape of the terms and on the number of voices. One voice, a joint set:
 Several, likelihood ratios averaged:
 
 * :mod:`~likeset._solver.smooth.mixture`     Newton's method on the log-sum-exp, for exponential families
+  (`mixture_unlimited`: no ball)
 * :mod:`~likeset._solver.absolute.mixture`   an interior point method, for Laplace noise (`mixture_unlimited`: no ball)
 * :mod:`~likeset._solver.quadratic.mixture`  the same for Gaussian noise: few rows for many, with or without a ball
 * :mod:`~likeset._solver.dual`               weighted joint sets, for everything else
@@ -29,6 +30,7 @@ from likeset._solver.ball import Ball
 from likeset._solver.evaluate import reweighted, term_values
 from likeset._solver.problem import (
     CompiledTerms,
+    CurveTerms,
     Kernel,
     LevelSet,
     MixtureSet,
@@ -96,15 +98,21 @@ def prepare_reduced(target: MixtureSet | Ball) -> Kernel:
     from likeset._solver.absolute import mixture_unlimited
     from likeset._solver.quadratic import mixture as quadratic_mixture
     from likeset._solver.smooth import mixture as smooth_mixture
+    from likeset._solver.smooth import mixture_unlimited as smooth_unlimited
+
+    def otherwise(other: MixtureSet) -> Kernel:
+        return dual.prepare(other, prepare_joint)
 
     if is_quadratic(target.terms):
-        return quadratic_mixture.prepare(target, lambda reduced: dual.prepare(reduced, prepare_joint))
+        return quadratic_mixture.prepare(target, otherwise)
     if isinstance(target.terms, CompiledTerms) and target.radius < math.inf:
         return smooth_mixture.prepare(target)
+    if isinstance(target.terms, CurveTerms):
+        return smooth_unlimited.prepare(target, otherwise)
     if isinstance(target.terms, PointTerms):
         limited = target.radius < math.inf
         return absolute_mixture.prepare(target) if limited else mixture_unlimited.prepare_unlimited(target)
-    return dual.prepare(target, prepare_joint)
+    return otherwise(target)
 
 
 def _is_joint(target: MixtureSet) -> bool:

@@ -50,10 +50,10 @@ class Running:
 
     def label(self, phi: Embedded) -> int:
         """The class of an observation at phi, before its y is known."""
-        if self.membership is None or not self.membership.voices.gauged:
+        if self.membership is None:
             return 0
-        gauge = self.forecaster if self.gauge is None or isinstance(self.forecaster, Gauge) else self.gauge
-        return self.membership.voices.label(gauge.spread(phi))  # type: ignore[union-attr]
+        gauge: Any = self.forecaster if self.gauge is None or isinstance(self.forecaster, Gauge) else self.gauge
+        return self.membership.label(phi.x, lambda: float(gauge.spread(phi)))
 
     def believed(self, phi: Embedded) -> Believed:
         """What is believed of z at phi, before its y is known; for the alarm."""

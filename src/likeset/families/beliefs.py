@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from likeset._solver.linalg.matrix import dot, rank_one_update, solve_lower, sol
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._solver.newton import Goal, curve_sum, minimise_over_ball, newton_balls
 from likeset._solver.problem import CurveTerms, PointTerms, Terms
-from likeset._typing import Array
+from likeset._typing import EPS, Array
 from likeset.arguments import real_array
 from likeset.compiling import kernel
 from likeset.curves import curve_slopes
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 MODE_GAP = 1e-6  # nats; a belief need not be exact to be valid
 REFIT_ALWAYS_BELOW = 512  # distinct covariates; above, a refit waits until the data have grown by 1/REFIT_GROWTH
 REFIT_GROWTH = 128
+TELLING = 1e-3  # nats: evidence that rounding may have changed by more tells nothing
 
 
 @kernel()
@@ -123,8 +124,15 @@ class Posterior(Protocol):
         """The beliefs given all that was observed, for reading; nothing here changes."""
         ...
 
-    def rescale(self, ratios: Array) -> None:
-        """Coordinates become ``ratios`` <= 1 times what they were; priors stay those of the new coordinates."""
+    def rescaled(self, ratios: Array) -> Self:
+        """A copy whose coordinates are ``ratios`` <= 1 times these; priors stay those of the new coordinates."""
+        ...
+
+    def evidence(self) -> Array | None:
+        """log of the marginal likelihood of all data under every prior, but for a constant they share, if it is known.
+
+        Shares of the beliefs are made from it where units have changed, and nothing else is.
+        """
         ...
 
 
@@ -180,6 +188,11 @@ class Beliefs:
         other = Beliefs(self.priors)
         other.means, other.factors = self.means.copy(), self.factors.copy()
         return other
+
+    def log_volumes(self) -> Array:
+        """(d/2) log lambda - log det L: log of the volume that every belief has kept of its prior's."""
+        roots = np.log(np.diagonal(self.factors, axis1=1, axis2=2)).sum(axis=1)
+        return np.asarray(0.5 * self.means.shape[1] * np.log(self.priors) - roots)
 
     def rescale(self, ratios: Array, refitted: bool) -> None:
         """Coordinates of covariates become ``ratios`` times what they were, so theta's grow by 1/ratios.
@@ -254,14 +267,22 @@ class ExactPosterior:
         """The beliefs, copied."""
         return self.beliefs.copied()
 
-    def rescale(self, ratios: Array) -> None:
-        """The moment as well, and means from it."""
-        self.beliefs.rescale(ratios, refitted=False)
-        self.moment = self.moment * ratios
-        means, factors = self.beliefs.writable()
+    def rescaled(self, ratios: Array) -> Self:
+        """A copy in other units; the moment as well, and means from it."""
+        other = copy.copy(self)
+        other.beliefs, other.moment = self.beliefs.copied(), self.moment * ratios
+        other.beliefs.rescale(ratios, refitted=False)
+        means, factors = other.beliefs.writable()
         with SingleThreadedBlas():
-            right = np.broadcast_to(self.moment[:, None], (len(means), len(self.moment), 1))
+            right = np.broadcast_to(other.moment[:, None], (len(means), len(ratios), 1))
             means[:] = np.linalg.solve(factors.transpose(0, 2, 1), np.linalg.solve(factors, right))[..., 0]
+        return other
+
+    def evidence(self) -> Array | None:
+        """(d/2) log lambda - log det L + b'm / 2, with P = L L' the precision, b the moment and m = P^-1 b."""
+        fits = 0.5 * self.beliefs.means @ self.moment
+        # They are large where y is beside the noise, and differences are what counts: not if rounding made them.
+        return self.beliefs.log_volumes() + fits if fits.max(initial=0.0) < TELLING / EPS else None
 
 
 class FittedPosterior:
@@ -322,12 +343,24 @@ class FittedPosterior:
             other.fit()
         return other.beliefs
 
-    def rescale(self, ratios: Array) -> None:
-        """The data as well; beliefs are fitted to them again."""
-        self.data.measure(self.data.coordinates * ratios)
-        self.beliefs.grow(len(ratios))
-        self.beliefs.rescale(ratios, refitted=True)
-        self.unfitted += 1
+    def rescaled(self, ratios: Array) -> Self:
+        """A copy in other units; the data as well, to which beliefs are fitted again."""
+        other = copy.copy(self)
+        other.data, other.beliefs, other.unfitted = self.data.copy(), self.beliefs.copied(), self.unfitted + 1
+        other.data.measure(self.data.coordinates * ratios)
+        other.beliefs.grow(len(ratios))
+        other.beliefs.rescale(ratios, refitted=True)
+        return other
+
+    def evidence(self) -> Array | None:
+        """By Laplace's method; None where the terms are not smooth."""
+        terms = self.data.terms()
+        if isinstance(terms, PointTerms):
+            return None
+        beliefs = self.settled()
+        heights, _, _ = evaluate_terms(terms, beliefs.means @ self.data.coordinates.T)
+        misfit = heights.sum(axis=1) + 0.5 * beliefs.priors * np.sum(beliefs.means**2, axis=1)
+        return np.asarray(beliefs.log_volumes() - misfit) if np.abs(heights).sum() < TELLING / EPS else None
 
     def _refit_due(self) -> bool:
         return self.unfitted > 0

@@ -38,8 +38,9 @@ and G_j(s) as above, with s = 1/b, N = a + n, E_j for B_j and D_j for D_j / 2. N
 
 from __future__ import annotations
 
+import copy
 from math import lgamma, log
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -148,6 +149,15 @@ class _WithScale:
         centre = float(shares @ mean)
         variance = float(shares @ ((number * sd) ** 2 + (mean - centre) ** 2))
         return Believed(centre, float(np.sqrt(variance)), number, self.scale.n)
+
+    def rescaled(self, ratios: Array) -> Self:
+        """A copy in other units, with sums of its own."""
+        other = super().rescaled(ratios)  # type: ignore[misc]
+        other.scale = copy.copy(self.scale)
+        return other  # type: ignore[no-any-return]
+
+    def evidence(self) -> None:
+        """Of theta and of the scale together: not known in other units."""
 
     def gain(self) -> MarginalGain:
         """What numerators made for the test of every scale have earned."""

@@ -103,6 +103,9 @@ class ShapePosterior(FittedPosterior):
                 )  # fmt: skip
                 cholesky((X.T * evaluate_terms(at, X @ means[j])[2]) @ X, prior, factors[j])
 
+    def evidence(self) -> None:
+        """Of theta and of the shape together: not known in other units."""
+
     def believed(self, shares: Array) -> tuple[Beliefs, Array, Array]:
         """Of theta alone, at the running estimate of the shape."""
         total = shares.reshape(len(self.beliefs.priors), len(self.shapes)).sum(axis=1)

@@ -207,7 +207,8 @@ def _restore(sequence: ConfidenceSequence, rows: Rows, number: int, contents: by
     if count != len(known) or running.ledger.merged.dimension != dimension:
         raise ValueError("not the state of these rows")
     if running.membership is not None:
-        running.membership = running.membership.restored({"masks": groups["windows"]["masks"].astype(np.float64)})
+        masks = {"masks": groups["windows"]["masks"].astype(np.float64)}
+        running.membership = running.membership.restored(masks, running.ledger.distinct.rows)
     if running.directions is not None:
         running.directions.restore(groups["directions"])
     if running.alarm is not None:

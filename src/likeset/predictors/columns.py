@@ -6,9 +6,10 @@ entry of it so far,
 
     m_k = max over s of |x_sk|,        x'theta = (x/m)'(m theta),
 
-and the prior is about m theta. A column that is new takes its unit from its own first entry, which is known before the
-y of that row; otherwise units grow after a row, and the prior with them: to lambda |m theta|^2/2 is added what the new
-units ask for. So forecasts are predictable, and the same whatever units columns are measured in.
+the row whose y comes next included, and the prior is about m theta. Where a row brings larger units the prior grows
+with them, before its forecast: to lambda |m theta|^2/2 is added what the new units ask for, and where the beliefs are
+exact the shares of the lambdas become those of Bayes' rule with these units from the start. All of this is known before
+y is, so forecasts are predictable, and the same whatever units columns are measured in.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ class ColumnUnits:
     """m_k, zero for columns in which nothing was seen.
 
     >>> units = ColumnUnits(2)
-    >>> units.observe(np.array([1.0, 2000.0]))                       # nothing was seen in other units
-    >>> units.measured(np.array([1.0, 3000.0]))
-    array([1. , 1.5])
-    >>> units.observe(np.array([1.0, 4000.0]))                       # what was 1 is 1/2 now
+    >>> units.observe(np.array([1.0, 2000.0]))
+    >>> units.measured(np.array([1.0, 1000.0]))
+    array([1. , 0.5])
+    >>> units.ratios(np.array([1.0, 1000.0]))
+    >>> units.ratios(np.array([1.0, 4000.0]))                        # what was 1 is 1/2 with this row
     array([1. , 0.5])
     """
 
@@ -42,18 +44,22 @@ class ColumnUnits:
 
     def measured(self, x: Array) -> Array:
         """x/m, with units that x itself brings."""
-        units = np.where(self.units > 0.0, self.units, np.abs(x))
+        units = np.maximum(self.units, np.abs(x))
         return np.divide(x, units, out=np.zeros_like(x), where=units > 0.0)
 
     def seen(self, phi: Embedded) -> Embedded:
         """The covariate with these as its coordinates."""
         return replace(phi, coordinates=self.measured(phi.x))
 
-    def observe(self, x: Array) -> Array | None:
-        """Take the units that x brings; the array is replaced. Old units in terms of new ones, if any have changed."""
-        old, self.units = self.units, np.maximum(self.units, np.abs(x))
-        ratios = np.divide(old, self.units, out=np.ones_like(old), where=old > 0.0)
+    def ratios(self, x: Array) -> Array | None:
+        """Units in terms of those that x brings, if any change; new columns have nothing to be changed."""
+        old, new = self.units, np.maximum(self.units, np.abs(x))
+        ratios = np.divide(old, new, out=np.ones_like(old), where=old > 0.0)
         return ratios if (ratios < 1.0).any() else None
+
+    def observe(self, x: Array) -> None:
+        """Take the units that x brings; the array is replaced."""
+        self.units = np.maximum(self.units, np.abs(x))
 
     def remember(self, undo: Undo) -> None:
         """Keep the units."""

@@ -16,6 +16,7 @@ geometric grid in units of the noise, I(0)^-1/2, and in linear models of the col
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
 from likeset.families.answers import information, posterior, predictive, prior_precisions
 from likeset.families.base import Family
+from likeset.families.beliefs import Posterior
 from likeset.families.merged import MergedData
 from likeset.families.outside import Believed
 from likeset.families.predictive import Predictive
@@ -100,10 +102,26 @@ class MixtureForecast:
         return densities if scored is not None and scored == _bytes_of(y) else self.components.log_densities(y)
 
 
+def _shares_in_units(posterior: Posterior, log_shares: Array) -> Array:
+    """The shares that beliefs would have if units had always been these, where that is known."""
+    evidence = posterior.evidence()
+    if evidence is None or not np.isfinite(evidence).all():
+        return log_shares
+    return np.asarray(evidence - log_sum_exp(evidence))
+
+
 def _bytes_of(y: object) -> bytes | None:
     """What identifies one observation as the sequence has it: a number, or a pair of them."""
     one = type(y) is np.float64 or (type(y) is np.ndarray and y.dtype == np.float64 and y.ndim == 1 and y.size == 2)
     return y.tobytes() if one else None  # type: ignore[attr-defined]
+
+
+class Measured(NamedTuple):
+    """A covariate in units of columns, beliefs in these units, and the log of their shares."""
+
+    seen: Embedded
+    posterior: Posterior
+    log_shares: Array
 
 
 class MixtureForecaster:
@@ -111,18 +129,18 @@ class MixtureForecaster:
 
     def __init__(self, family: Family, bound: float, precisions: Array, columns: ColumnUnits | None = None) -> None:
         self.family, self.bound, self.columns = family, bound, columns
-        self._seen: tuple[Embedded, Embedded] | None = None  # the latest covariate, and the same in columns' units
-        self.posterior = posterior(family, precisions)
+        self.posterior: Posterior = posterior(family, precisions)
         count = getattr(self.posterior, "components", len(precisions))
         self.log_shares = np.full(count, -np.log(count))
         self._latest: tuple[Embedded, MixtureForecast] | None = None
         self._moments = (np.zeros(0), np.zeros(0))  # of z at the latest covariate
+        self._measured: tuple[Embedded, Measured] | None = None  # the latest covariate, and beliefs in its units
 
     def forecast(self, phi: Embedded) -> MixtureForecast:
         """The predictive mixture at phi."""
-        seen = self._in_units(phi)
-        mean, sd = self.posterior.predict(seen)
-        own = getattr(self.posterior, "predictive", None)  # of beliefs that are not about theta alone
+        seen, posterior, log_shares = self._in_units(phi)
+        mean, sd = posterior.predict(seen)
+        own = getattr(posterior, "predictive", None)  # of beliefs that are not about theta alone
         law = phi.law_or(self.family)
         if own is None:
             x = phi.coordinates
@@ -131,7 +149,7 @@ class MixtureForecaster:
             components = predictive(law, mean, sd, reach)
         else:
             components = own(mean, sd, seen)
-        made = MixtureForecast(law, components, self.log_shares)
+        made = MixtureForecast(law, components, log_shares)
         self._latest, self._moments = (phi, made), (mean, sd)
         return made
 
@@ -141,7 +159,8 @@ class MixtureForecaster:
             self.forecast(phi)
         mean, sd = self._moments
         with np.errstate(over="ignore", invalid="ignore"):
-            expected = float(np.exp(self.log_shares) @ (information(phi.law_or(self.family), mean) * sd**2))
+            variances = information(phi.law_or(self.family), mean) * sd**2
+            expected = float(np.exp(self._in_units(phi).log_shares) @ variances)
         return expected if expected == expected else np.inf
 
     def belief_about_z(self, phi: Embedded) -> Believed:
@@ -149,8 +168,9 @@ class MixtureForecaster:
         if not (self._latest and self._latest[0] is phi):
             self.forecast(phi)
         mean, sd = self._moments
-        shares = np.exp(self.log_shares)
-        own = getattr(self.posterior, "believed_of_z", None)  # of beliefs that are not about theta alone
+        _, posterior, log_shares = self._in_units(phi)
+        shares = np.exp(log_shares)
+        own = getattr(posterior, "believed_of_z", None)  # of beliefs that are not about theta alone
         if own is not None:
             return own(shares, mean, sd)  # type: ignore[no-any-return]
         centre = float(shares @ mean)
@@ -159,20 +179,25 @@ class MixtureForecaster:
     def observe(self, phi: Embedded, y: Array) -> None:
         """Bayes' rule for the shares, then for the beliefs."""
         made = self._latest[1] if self._latest and self._latest[0] is phi else self.forecast(phi)
-        self.log_shares = updated_shares(self.log_shares, made.log_densities(y))
-        self.posterior.observe(self._in_units(phi), y)
+        seen, self.posterior, log_shares = self._in_units(phi)
+        self.log_shares = updated_shares(log_shares, made.log_densities(y))
+        self.posterior.observe(seen, y)
         if self.columns is not None:
-            ratios = self.columns.observe(phi.x)
-            if ratios is not None:
-                self.posterior.rescale(ratios)
+            self.columns.observe(phi.x)
+        self._measured = None
 
-    def _in_units(self, phi: Embedded) -> Embedded:
-        """The covariate as beliefs see it."""
+    def _in_units(self, phi: Embedded) -> Measured:
+        """The covariate as beliefs see it, and these in the units that it brings: changed copies where it does."""
         if self.columns is None:
-            return phi
-        if self._seen is None or self._seen[0] is not phi:
-            self._seen = (phi, self.columns.seen(phi))
-        return self._seen[1]
+            return Measured(phi, self.posterior, self.log_shares)
+        if self._measured is None or self._measured[0] is not phi:
+            ratios = self.columns.ratios(phi.x)
+            posterior, log_shares = self.posterior, self.log_shares
+            if ratios is not None:
+                posterior = posterior.rescaled(ratios)
+                log_shares = _shares_in_units(posterior, log_shares)
+            self._measured = phi, Measured(self.columns.seen(phi), posterior, log_shares)
+        return self._measured[1]
 
     def belief(self, space: Space, basis: Basis) -> Belief:
         """What is believed now, frozen, for questions in terms of this basis."""
@@ -200,7 +225,7 @@ class MixtureForecaster:
             self.columns.remember(undo)
             if hasattr(self.posterior, "data"):
                 undo.keep(self.posterior.data)
-        self.posterior.remember(undo, self._in_units(phi))
+        self.posterior.remember(undo, phi if self.columns is None else self.columns.seen(phi))
 
     def state(self) -> dict[str, Array]:
         """Shares and beliefs."""

@@ -26,7 +26,7 @@ from likeset.study.answers import Counts
 from likeset.study.beside import WORKED, Beside
 from likeset.study.definition import Batch, Definition
 from likeset.study.factors import Levels
-from likeset.study.pooling import ALONE, can_pool, pooled
+from likeset.study.pooling import ALONE, can_pool, poolable, pooled
 from likeset.study.questions import questions
 from likeset.study.surface import space_of, surface_of
 
@@ -73,7 +73,11 @@ class Engine:
                 return
         except InvalidArgumentError:  # not for this family
             pass
-        self.sequence.expect(arms, purpose="inference")
+        if poolable(self.definition) and self.sequence.space.bound == np.inf:
+            # One ratio, so that a million rows can be pooled; with a bound patience is worth more.
+            self.sequence._all_or_nothing(lambda undo: self.sequence._take_voices(undo, None), new_voices=True)
+        else:
+            self.sequence.expect(arms, purpose="inference")
 
     def settings(self) -> dict[str, Any]:
         """What a store keeps beside the definition."""

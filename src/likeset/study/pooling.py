@@ -30,8 +30,8 @@ PART = 25  # of the rows before, this part is the next block
 LONGEST = 100_000
 
 
-def can_pool(definition: Definition, sequence: ConfidenceSequence) -> bool:
-    """Whether pooling changes nothing about the guarantee."""
+def poolable(definition: Definition) -> bool:
+    """Whether rows of a level can be scored as one."""
     one_factor = definition.formula is None and len(definition.factors) == 1
     return (
         one_factor
@@ -39,9 +39,12 @@ def can_pool(definition: Definition, sequence: ConfidenceSequence) -> bool:
         and "offset" not in definition.roles
         and size_name(definition.family) is not None
         and definition.family.observation_shape == ()
-        and sequence.voices is None
-        and type(sequence.predictor) is Mixture
     )
+
+
+def can_pool(definition: Definition, sequence: ConfidenceSequence) -> bool:
+    """Whether pooling changes nothing about the guarantee."""
+    return poolable(definition) and sequence.voices is None and type(sequence.predictor) is Mixture
 
 
 def blocks(before: int, count: int) -> list[tuple[int, int]]:

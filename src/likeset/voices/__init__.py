@@ -3,10 +3,11 @@
 from likeset.voices.base import Membership, Voices
 from likeset.voices.contrasts import Contrasts
 from likeset.voices.duels import Duels
+from likeset.voices.opening import OpeningWindows
 from likeset.voices.patience import Beside, Patience, Within
 from likeset.voices.windows import MaskedWindows, Windows
 
-VOICES = (Windows, MaskedWindows, Patience, Beside, Within, Contrasts, Duels)
+VOICES = (Windows, MaskedWindows, OpeningWindows, Patience, Beside, Within, Contrasts, Duels)
 """Every kind of voices; found here by saving."""
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Duels",
     "MaskedWindows",
     "Membership",
+    "OpeningWindows",
     "Patience",
     "Voices",
     "Windows",

@@ -50,9 +50,18 @@ class Announced(Voices):
         """Which of the other voices hear everything."""
         return np.ones(1, dtype=bool) if self.others is None else self.others.whole(space)
 
-    def of(self, space: Space, x: Array, label: int) -> Mask:
+    def of(self, space: Space, x: Array, label: int = 0, opened: Array | None = None) -> Mask:
         """Which of the other voices hear the group."""
-        return np.ones(1, dtype=bool) if self.others is None else self.others.of(space, x, label)
+        return np.ones(1, dtype=bool) if self.others is None else self.others.of(space, x, label, opened)
+
+    @property
+    def opening(self) -> bool:
+        """Whether windows of the other voices open by themselves."""
+        return self.others is not None and self.others.opening
+
+    def look(self, space: Space, x: Array, opened: Array) -> tuple[bool, int]:
+        """As the other voices say."""
+        return (False, 0) if self.others is None else self.others.look(space, x, opened)
 
 
 def rows_of(name: str, value: Any) -> Array:

@@ -1,7 +1,8 @@
 r"""Which voices: what ``voices="auto"`` means, chosen by measurement (docs/patience.md has the tables).
 
     purpose                              linear models                              function spaces
-    inference: nothing announced         patience                                   three patiences within windows
+    inference: nothing announced         patience; from four dimensions on beside   three patiences within windows
+                                         windows that open by themselves
     inference about announced arms,      patience; from four dimensions on          the same, around the arms
     guarantees (``LowerBound``)          beside windows around the arms             where there is no domain
     which arm is best                    duels beside patience, if the arms         as inference
@@ -27,8 +28,13 @@ which is (reach/sigma)^2 / 2 for Gaussian noise. From about three on windows wer
 measured; below, the differences went both ways. Half of the error level stays with the joint or the patient voices:
 never more than log 2 = 0.7 nats worse than these.
 
+Windows that open by themselves (:mod:`~likeset.voices.opening`) do nearly what windows around announced arms do.
+
+Without a bound directions have no common unit, so there are no windows, and an optimist has the joint set; inference
+has patience.
+
 Families that do not say that a fast kernel serves them keep the joint set: their mixtures are solved for by the dual,
-slowly. So do spaces without a bound.
+slowly (unknown scales and shapes; without a bound also families with a loss of their own, such as Gamma).
 """
 
 from __future__ import annotations
@@ -39,12 +45,15 @@ from likeset._typing import Array
 from likeset.families.answers import fast_windows
 from likeset.families.base import Family
 from likeset.families.canonical import canonical_form
+from likeset.families.curve_family import CurveFamily
+from likeset.families.laplace import Laplace
 from likeset.families.nuisance_family import NuisanceFamily
 from likeset.spaces.base import Space
 from likeset.spaces.linear import Linear
 from likeset.voices.announced import MOST
 from likeset.voices.base import Voices
 from likeset.voices.duels import Duels
+from likeset.voices.opening import OpeningWindows
 from likeset.voices.patience import Patience
 from likeset.voices.windows import Correlated, Windows
 
@@ -61,15 +70,20 @@ def automatic_voices(
     family: Family, space: Space, arms: Array | None = None, purpose: str = "inference"
 ) -> Voices | None:
     """The voices that were measured to be best for a purpose; None is the joint set."""
-    if not fast_windows(family) or not np.isfinite(space.bound):
+    if not fast_windows(family):
         return None
+    if not np.isfinite(space.bound):
+        quick = isinstance(space, Linear) and isinstance(family, CurveFamily | Laplace)
+        return Patience() if quick and purpose != "optimism" else None
     if isinstance(space, Linear):
         if purpose == "optimism":
             return _around(family, space, arms)
         if purpose in ("largest", "smallest") and _alone(family, arms):
             return Duels(arms, purpose == "largest")
-        if arms is None or len(arms) < 2 or space.dim < SEVERAL:
+        if space.dim < SEVERAL:
             return Patience()
+        if arms is None or len(arms) < 2:
+            return Patience().beside(OpeningWindows(correlation=ALIKE))
         return Patience().beside(Windows.covering(space, arms, correlation=ALIKE))
     if not isinstance(space, Correlated):
         return None

@@ -9,8 +9,9 @@ is a martingale at the truth like the ratio of all data, and so is any average  
 add up to one. The set { R <= 1/alpha } is convex, and its guarantee is that of the ratio of all data.
 
 A mask depends on the covariate x_s and, if a voice wants that, on the *class* of the observation: a whole number made
-of how well z = x_s'theta was known beforehand (``label``), written into the ledger and never made again. Observations
-of one covariate and one class are a group; ``of`` says which voices hear a group.
+of how well z = x_s'theta was known beforehand (``label``), and of how many windows that open by themselves hold x_s by
+then (``depth``), written into the ledger and never made again. Observations of one covariate and one class are a group;
+``of`` says which voices hear a group.
 
 Another kind of voices is one file with one class derived from :class:`Voices`, and one entry in ``VOICES``
 (``voices/__init__.py``).
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 from math import inf, log
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -33,6 +35,10 @@ from likeset.spaces.base import Space
 if TYPE_CHECKING:
     from likeset.families.base import Family
     from likeset.voices.directions import Directions
+
+
+MANY = 4096
+CLASSES = 32  # of how well z was known: a label is one of these, plus as many times the depth
 
 
 class Voices(ABC):
@@ -54,8 +60,8 @@ class Voices(ABC):
         """Membership before anything was seen; a typed error if these voices do not fit the space."""
 
     @abstractmethod
-    def of(self, space: Space, x: Array, label: int) -> Mask:
-        """Which voices hear observations at x (one row) of class ``label``."""
+    def of(self, space: Space, x: Array, label: int = 0, opened: Array | None = None) -> Mask:
+        """Which voices hear observations at x (one row) of class ``label``; ``opened`` as in :meth:`look`."""
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -64,6 +70,15 @@ class Voices(ABC):
     def label(self, spread: float) -> int:
         """The class of an observation whose z was known up to the variance ``spread``, in units of the noise."""
         return 0
+
+    @property
+    def opening(self) -> bool:
+        """Whether windows open by themselves: then ``look`` is asked before every observation."""
+        return False
+
+    def look(self, space: Space, x: Array, opened: Array) -> tuple[bool, int]:
+        """Whether a window opens at x, ``opened`` (rows, in order) being the centres so far; how many then hold x."""
+        return False, 0
 
     def whole(self, space: Space) -> Mask:
         """Which voices hear every observation, now and for ever; False where that is not known beforehand."""
@@ -91,21 +106,47 @@ class Membership:
 
     def __init__(self, voices: Voices, space: Space, log_shares: Array, masks: Mask) -> None:
         self.voices, self.space, self.log_shares = voices, space, log_shares
+        self.opened = np.zeros((0, *space.covariate_shape))  # centres of windows that opened by themselves
+        self._looks: dict[bytes, tuple[Array | None, tuple[bool, int]]] = {}
         self._size = masks.shape[1]
         self._table = SharedMasks(masks.T, max(16, self._size))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Membership:
         # A table of its own: two sequences must not append to one.
-        return Membership(self.voices, self.space, self.log_shares, self.masks)
+        other = Membership(self.voices, self.space, self.log_shares, self.masks)
+        other.opened = self.opened
+        return other
 
     @property
     def masks(self) -> Mask:
         """Which voices (rows) hold which groups (columns, in order of first appearance); a view, do not write."""
         return self._table.rows[: self._size].T
 
+    def label(self, x: Array, spread: Callable[[], float]) -> int:
+        """The class of an observation at x whose z is known up to ``spread()``: before its y is."""
+        known = self.voices.label(spread()) if self.voices.gauged else 0
+        return known + CLASSES * self._look(x)[1] if self.voices.opening else known
+
+    def _look(self, x: Array) -> tuple[bool, int]:
+        """What voices say of x, remembered as long as no further window opens."""
+        key = x.tobytes()
+        opened, found = self._looks.get(key, (None, (False, 0)))
+        if opened is not self.opened:
+            found = self.voices.look(self.space, x, self.opened)
+            if len(self._looks) >= MANY:  # covariates that hardly come again are not worth their memory
+                self._looks.clear()
+            self._looks[key] = self.opened, found
+        return found
+
+    def _opened_with(self, x: Array) -> Array:
+        """Centres of the windows that are open once x was seen."""
+        opens = self.voices.opening and self._look(x)[0]
+        return np.concatenate([self.opened, x[None]]) if opens else self.opened
+
     def including(self, x: Array, label: int = 0) -> Membership:
         """The same with one more group: observations at x of class ``label``."""
-        row = self.voices.of(self.space, x, label)
+        opened = self._opened_with(x)
+        row = self.voices.of(self.space, x, label, opened)
         table, n = self._table, self._size
         if table.filled != n or n == len(table.rows):
             table = SharedMasks(table.rows[:n], max(16, 2 * n))
@@ -114,7 +155,7 @@ class Membership:
         grown = copy.copy(self)
         for name in ("table", "whole_and_part"):  # cached, of the groups before
             grown.__dict__.pop(name, None)
-        grown._table, grown._size = table, n + 1
+        grown._table, grown._size, grown.opened = table, n + 1, opened
         return grown
 
     @cached_property
@@ -137,12 +178,18 @@ class Membership:
         """The masks of the groups seen, in order of first appearance."""
         return {"masks": self.masks.astype(np.float64)}
 
-    def restored(self, state: dict[str, Array]) -> Membership:
-        """The membership whose ``state`` this is."""
+    def restored(self, state: dict[str, Array], covariates: Array | None = None) -> Membership:
+        """The membership whose ``state`` this is; the distinct covariates seen, in order, tell which windows opened."""
+        if self.voices.opening and covariates is None:
+            raise ValueError("the covariates are missing, which tell the windows that have opened")
         masks = np.asarray(state["masks"])
         if masks.ndim != 2 or len(masks) != len(self.log_shares) or not np.isin(masks, (0.0, 1.0)).all():
             raise ValueError("the masks do not fit the voices")
-        return Membership(self.voices, self.space, self.log_shares, masks.astype(bool))
+        made = Membership(self.voices, self.space, self.log_shares, masks.astype(bool))
+        if covariates is not None:
+            for x in covariates if self.voices.opening else ():
+                made.opened = made._opened_with(x)
+        return made
 
 
 def _merged(masks: Mask, log_shares: Array) -> VoiceTable:

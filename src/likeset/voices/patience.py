@@ -28,7 +28,7 @@ from likeset._typing import Array, Mask
 from likeset.arguments import positive_integer, real_number
 from likeset.errors import InvalidArgumentError
 from likeset.spaces.base import Space
-from likeset.voices.base import Membership, Voices
+from likeset.voices.base import CLASSES, Membership, Voices
 
 MOST = 24  # voices: with a ratio of 2 the last one waits for a variance of 1e-7, reached after some 1e7 observations
 
@@ -101,9 +101,9 @@ class Patience(Voices):
         """The first."""
         return np.arange(len(self.shares)) == 0
 
-    def of(self, space: Space, x: Array, label: int) -> Mask:
+    def of(self, space: Space, x: Array, label: int = 0, opened: Array | None = None) -> Mask:
         """Voices up to the label."""
-        return np.arange(len(self.shares)) <= label
+        return np.arange(len(self.shares)) <= label % CLASSES
 
     def beside(self, windows: Voices, share: float = 0.5) -> Beside:
         """These voices with ``share`` of the error level, and windows with the rest: never far from the better one."""
@@ -120,6 +120,10 @@ class _Pair(Voices):
     def __init__(self, first: Voices, second: Voices) -> None:
         self.first, self.second = _checked("first", first), _checked("second", second)
         self.ratio = _one_ratio(first, second)
+        if first.opening and second.opening:
+            raise InvalidArgumentError(
+                "second", second, "has windows that open by themselves, like the first", "combine one such kind"
+            )
 
     @property
     def parts(self) -> dict[str, Voices]:
@@ -129,6 +133,15 @@ class _Pair(Voices):
     def label(self, spread: float) -> int:
         """The class that those of the two say which ask for one."""
         return max(self.first.label(spread), self.second.label(spread))
+
+    @property
+    def opening(self) -> bool:
+        """Whether windows of either open by themselves."""
+        return self.first.opening or self.second.opening
+
+    def look(self, space: Space, x: Array, opened: Array) -> tuple[bool, int]:
+        """As the one says whose windows do."""
+        return (self.first if self.first.opening else self.second).look(space, x, opened)
 
 
 class Beside(_Pair):
@@ -162,9 +175,9 @@ class Beside(_Pair):
         """Those of either."""
         return np.concatenate([self.first.whole(space), self.second.whole(space)])
 
-    def of(self, space: Space, x: Array, label: int) -> Mask:
+    def of(self, space: Space, x: Array, label: int = 0, opened: Array | None = None) -> Mask:
         """Which voices of either hear the group."""
-        return np.concatenate([self.first.of(space, x, label), self.second.of(space, x, label)])
+        return np.concatenate([part.of(space, x, label, opened) for part in (self.first, self.second)])
 
 
 class Within(_Pair):
@@ -191,9 +204,9 @@ class Within(_Pair):
         """Pairs of voices that both hear everything."""
         return np.logical_and.outer(self.first.whole(space), self.second.whole(space)).ravel()
 
-    def of(self, space: Space, x: Array, label: int) -> Mask:
+    def of(self, space: Space, x: Array, label: int = 0, opened: Array | None = None) -> Mask:
         """Pairs of voices that both hear the group."""
-        return np.logical_and.outer(self.first.of(space, x, label), self.second.of(space, x, label)).ravel()
+        return np.logical_and.outer(*(part.of(space, x, label, opened) for part in (self.first, self.second))).ravel()
 
 
 def _checked(name: str, voices: Any) -> Voices:

@@ -69,7 +69,7 @@ class Windows(Voices):
         if array.ndim != 2 or len(array) == 0:
             raise ShapeError("centres", centres, f"has shape {array.shape}", "pass one covariate per row")
         self.centres = array
-        self.correlation = _inside_unit_interval("correlation", correlation)
+        self.correlation = inside_unit_interval("correlation", correlation)
         self.joint_share = _share_of_joint(joint_share)
         self.shares = _positive_shares(shares, len(array), "centres")
 
@@ -98,9 +98,9 @@ class Windows(Voices):
         candidates = space.covariates(points, "points")
         if not len(candidates):
             raise ShapeError("points", points, "is empty", "pass at least one point")
-        cover = _inside_unit_interval("cover", cover)
+        cover = inside_unit_interval("cover", cover)
         limit = positive_integer("max_windows", max_windows)
-        similar = _correlation_of(space)
+        similar = correlation_of(space)
         chosen, best = [0], np.abs(similar(candidates[:1], candidates)[0])
         while best.min() < cover and len(chosen) < limit:
             chosen.append(int(np.argmin(best)))
@@ -126,7 +126,7 @@ class Windows(Voices):
 
     def start(self, space: Space) -> Membership:
         """Membership before any covariate was seen."""
-        _correlation_of(space)
+        correlation_of(space)
         space.covariates(self.centres, "centres")
         weights = np.ones(len(self.centres)) if self.shares is None else self.shares
         weights = np.append(weights, weights.mean())  # the last one: everything outside
@@ -140,9 +140,9 @@ class Windows(Voices):
         count = len(self.centres) + 1 + bool(self.joint_share)
         return (np.arange(count) == count - 1) & bool(self.joint_share)
 
-    def of(self, space: Space, x: Array, label: int = 0) -> Mask:
+    def of(self, space: Space, x: Array, label: int = 0, opened: Array | None = None) -> Mask:
         """Which windows the covariate x (one row) belongs to; classes do not matter."""
-        around = np.abs(_correlation_of(space)(self.centres, x[None])[:, 0]) >= self.correlation
+        around = np.abs(correlation_of(space)(self.centres, x[None])[:, 0]) >= self.correlation
         outside = [not around.any()]
         return np.concatenate([around, outside, [True]] if self.joint_share else [around, outside])
 
@@ -185,14 +185,15 @@ class MaskedWindows(Voices):
         weights = np.append(weights, weights.mean())
         return Membership(self, space, np.log(weights / weights.sum()), np.zeros((len(weights), 0), dtype=bool))
 
-    def of(self, space: Space, x: Array, label: int = 0) -> Mask:
+    def of(self, space: Space, x: Array, label: int = 0, opened: Array | None = None) -> Mask:
         """Which windows the covariate x (one row) belongs to; classes do not matter."""
         listed = np.flatnonzero((self.covariates == x).all(axis=1))
         inside = self.masks[:, listed[0]] if len(listed) else np.zeros(len(self.masks), dtype=bool)
         return np.append(inside, not inside.any())
 
 
-def _correlation_of(space: Space) -> Any:
+def correlation_of(space: Space) -> Any:
+    """The space's own measure of how similar covariates are, or a typed error."""
     if not isinstance(space, Correlated):
         raise InvalidArgumentError(
             "windows", space, "needs correlations, which this space does not offer", "use Windows.from_masks"
@@ -200,7 +201,8 @@ def _correlation_of(space: Space) -> Any:
     return space.correlation
 
 
-def _inside_unit_interval(name: str, value: Any) -> float:
+def inside_unit_interval(name: str, value: Any) -> float:
+    """A number strictly between 0 and 1, or a typed error."""
     number = real_number(name, value)
     if not 0.0 < number < 1.0:
         raise InvalidArgumentError(name, value, "is not between 0 and 1", "pass e.g. 0.3")

@@ -8,6 +8,7 @@ theta - theta_0, W = diag(sqrt a) X and f_b = sqrt(a_b) (o_b + s_b / a_b - x_b't
 
 so that d rows of R with origins R theta_0 + u stand for all of them: a million rows cost what twenty do. Q R errs by a
 few eps |W| and eps |f|, hence M_k by at most  c eps |W| D (|W| D + |f|)  where |delta| <= D; the level is raised by it.
+Where nearly every row is heard by other voices (many windows), each voice has d rows of its own instead.
 
 **A ball.** By Jensen's inequality the average of the M_k with weights r is at most L = level + sum_k r_k log(r_k/pi_k)
 on C. It is a quadratic of delta with gradient g, height v and smallest curvature lam at theta_0, so that C lies in
@@ -48,6 +49,7 @@ class Enclosed(Kernel):
 
     inner: Kernel
     otherwise: Callable[[], Kernel]
+    wide: float = WIDE
     starts_near = True
 
     @property
@@ -63,7 +65,7 @@ class Enclosed(Kernel):
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
         found = self.inner._solve(A, near, tolerance)
         width = found.upper - A @ self.inner.centre
-        wide = np.flatnonzero(found.upper - found.values > WIDE * width)
+        wide = np.flatnonzero(found.upper - found.values > self.wide * width)
         if len(wide) == 0 or self._other.status != "regular":
             return found
         again = self._other.solve(A[wide], tolerance)
@@ -147,7 +149,7 @@ def _with_few_rows(target: MixtureSet, theta: Array) -> MixtureSet:
         return target
     kinds = _kinds(target.voices, count)
     if kinds is None:
-        return target
+        return _voice_by_voice(target, theta)
     origins = np.zeros(count) if terms.origins is None else terms.origins
     roots = np.sqrt(terms.a)
     apart = roots * (origins + terms.s / terms.a - target.X @ theta)
@@ -186,8 +188,43 @@ def _with_few_rows(target: MixtureSet, theta: Array) -> MixtureSet:
         terms=CurveTerms(terms.curve, np.concatenate(a), np.concatenate(s), np.concatenate(o)),
         voices=VoiceTable(starts, held[kept], target.voices.log_shares),
     )  # fmt: skip
+    cost = sum(_costs(target, small, theta, sizes))
+    return replace(small, level=target.level + cost) if cost <= DEAREST * (1.0 + abs(target.level)) else target
+
+
+def _costs(target: MixtureSet, small: MixtureSet, theta: Array, sizes: list[tuple[float, float, float]]) -> list[float]:
+    """c eps |W| D (|W| D + |f|), and the rounding of what was added up, for every triangle: (|W|, |f|, added)."""
     reach = min(2.0 * _distance(small, theta), target.radius + float(np.linalg.norm(theta)))
-    cost = sum(64 * EPS * (d * w * reach * (w * reach + f) + added) for w, f, added in sizes)
+    d = target.X.shape[1]
+    return [64 * EPS * (d * w * reach * (w * reach + f) + added) for w, f, added in sizes]
+
+
+def _voice_by_voice(target: MixtureSet, theta: Array) -> MixtureSet:
+    """The same set, every voice with a triangle of its own; as it is where that is not worth while."""
+    terms, voices, d = target.terms, target.voices, target.X.shape[1]
+    assert isinstance(terms, CurveTerms)
+    count = len(voices.log_shares)
+    if len(voices.members) <= FEW * d * count:
+        return target
+    origins = np.zeros(len(terms.a)) if terms.origins is None else terms.origins
+    roots = np.sqrt(terms.a)
+    apart = roots * (origins + terms.s / terms.a - target.X @ theta)
+    constants = target.gains - 0.5 * terms.s**2 / terms.a
+    X, o, gains, sizes = np.empty((count * d, d)), np.empty(count * d), np.zeros(count * d), []
+    for k in range(count):
+        rows = voices.members[voices.starts[k] : voices.starts[k + 1]]
+        triangle = _triangle(target.X, roots, apart, rows)
+        R, u, rest = triangle[:d, :d], triangle[:d, d], float(triangle[d, d])
+        X[k * d : (k + 1) * d], o[k * d : (k + 1) * d] = R, R @ theta + u
+        gains[k * d] = float(constants[rows].sum()) + 0.5 * rest * rest
+        added = float(np.abs(target.gains[rows]).sum() + np.abs(constants[rows]).sum()) + rest * rest
+        sizes.append((float(np.linalg.norm(R)), math.hypot(float(np.linalg.norm(u)), rest), added))
+    small = replace(
+        target, X=X, gains=gains, owners=None,
+        terms=CurveTerms(terms.curve, np.ones(count * d), np.zeros(count * d), o),
+        voices=VoiceTable(np.arange(count + 1) * d, np.arange(count * d), voices.log_shares),
+    )  # fmt: skip
+    cost = max(_costs(target, small, theta, sizes))
     return replace(small, level=target.level + cost) if cost <= DEAREST * (1.0 + abs(target.level)) else target
 
 
