@@ -21,11 +21,13 @@ from likeset.curves import Curve
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families.base import Family
 from likeset.families.canonical import canonical_form
+from likeset.families.curve_family import CurveFamily
 from likeset.spaces.base import Space, checked_space
 from likeset.spaces.linear import Linear
 from likeset.voices.announced import Announced, rows_of
 from likeset.voices.base import Membership
 from likeset.voices.directions import Directions
+from likeset.voices.tilts import Tilts
 
 
 class Contrasts(Announced):
@@ -117,14 +119,16 @@ class Contrasts(Announced):
                 "use an exponential family such as Gaussian, Bernoulli or Poisson, or Patience()",
             )
         if form.curve is not Curve.QUADRATIC:
-            if self.minus is None:
+            if self.minus is not None:
+                return None
+            if not isinstance(family, CurveFamily) or not isinstance(space, Linear):
                 raise InvalidArgumentError(
                     "voices",
                     self,
-                    f"are not pairs of arms, which {family!r} needs",
+                    f"are not pairs of arms, which {family!r} needs in {space!r}",
                     "announce differences, Contrasts(arms, minus=control)",
                 )
-            return None
+            return Tilts(space.covariates(self.A, "A"), family, space.bound)
         first = space.covariates(self.A, "A")
         second = None if self.minus is None else space.covariates(self.minus, "minus")
         return Directions(first, second, family, space.bound)
