@@ -146,8 +146,15 @@ def test_a_tilt_that_looks_at_the_outcome_is_found_out():
     assert checks.one_step_growth(sequence, [1.0, 0.3], [0.9, 0.2]) > 1.01
 
 
-@pytest.mark.parametrize("family", [ls.Poisson(), ls.Bernoulli()], ids=repr)
-@pytest.mark.parametrize("simultaneous", [True, False])
+@pytest.mark.parametrize(
+    ("family", "simultaneous"),
+    [
+        (ls.Poisson(), False),
+        (ls.Bernoulli(), True),
+        pytest.param(ls.Poisson(), True, marks=pytest.mark.slow),
+        pytest.param(ls.Bernoulli(), False, marks=pytest.mark.slow),
+    ],
+)
 def test_adaptive_anytime_coverage(family, simultaneous):
     """x is chosen to hurt: towards the contrast whose interval is nearest to missing. False-alarm probability 1e-6."""
     runs, misses, missed = 30, np.zeros(2, dtype=int), 0
@@ -237,7 +244,7 @@ def test_single_coefficients_are_narrower_than_with_patience(family, bound):
     assert width[0] < 0.87 * width[1]
 
 
-@pytest.mark.parametrize("bound", [2.0, np.inf])
+@pytest.mark.parametrize("bound", [2.0, pytest.param(np.inf, marks=pytest.mark.slow)])
 def test_evidence_and_intervals_agree(bound):
     """An e-value beyond an end is above 1/alpha, one inside is not; for sets of their own and for one set."""
     for simultaneous in (bound < np.inf, False):

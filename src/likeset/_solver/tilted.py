@@ -109,10 +109,12 @@ class Tilt:
                 growth = np.exp(at)[:, None] * np.expm1(h)
                 first = growth
             else:
-                chance = 1.0 / (1.0 + np.exp(-at))
-                growth = np.log1p(np.expm1(h) * chance[:, None])
-                growth = np.where(np.isfinite(growth), growth, np.logaddexp(0.0, at[:, None] + h))
-                first = 1.0 / (1.0 + np.exp(-(at[:, None] + h))) - chance[:, None]
+                # log(1 + (e^h - 1) A'(z)), mirrored where h < 0: nothing cancels.
+                towards = np.where(h < 0.0, -at[:, None], at[:, None])
+                growth = np.log1p(np.expm1(np.abs(h)) / (1.0 + np.exp(-towards))) + np.minimum(h, 0.0)
+                far = np.logaddexp(0.0, at[:, None] + h) - np.logaddexp(0.0, at)[:, None]
+                growth = np.where(np.isfinite(growth), growth, far)
+                first = 1.0 / (1.0 + np.exp(-(at[:, None] + h))) - 1.0 / (1.0 + np.exp(-at))[:, None]
             pushed = u * float(self.tilts @ self.s)
             values = logs + pushed - self.a @ growth
         sizes = np.abs(u) * float(np.abs(self.tilts) @ np.abs(self.s)) + self.a @ np.abs(growth)
@@ -248,13 +250,11 @@ class Search:
     # -- and a proof ----------------------------------------------------------------------------------------------
 
     def certified(self, a: Array, theta: Array, there: _There, low: Array, high: Array, first: float) -> float:
-        """An outer bound of a'theta over C, given ranges of z that hold for C and ``first``, another bound."""
+        """An outer bound of a'theta over C, given finite ranges of z that hold for C and ``first``, another bound."""
         X, z = self.X, self.X @ theta
         slack = 256 * EPS * (1.0 + abs(self.level) + there.sizes)
         height = float(a @ theta)
         best, q0 = first - height, there.part
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and np.isfinite(first)):
-            return first
         loud = there.of_tilts > 0.0
         coefficients = self.ratios.coefficients(there.of_ratios)
         open_at_first = max(best, 0.0)
@@ -329,7 +329,7 @@ class TiltedKernel(Kernel):
         """A centre with a small log R: Newton's steps for the M_k from the outer centre."""
         theta = self.centre
         best = float(self._height(theta[None])[0])
-        for _ in range(8):
+        for _ in range(8 if np.isfinite(best) else 0):
             values, slopes, second, _ = self._ratios.at(theta)
             shares = np.exp(values - log_sum_exp(values))
             pulls = group_pulls(self._ratios.voices, shares, len(second)) * second
@@ -358,10 +358,12 @@ class TiltedKernel(Kernel):
             w, E = np.linalg.eigh(H)
             scale = np.sqrt(np.maximum(w, 1e-12 * max(float(w.max()), 1e-300)))[:, None] * E.T
             ends = self._outer.solve(np.vstack([scale, -scale])).upper
+            if not np.isfinite(ends).all():  # some direction is open: no range is known
+                self._box = scale, np.full(len(X), -inf), np.full(len(X), inf)
+                return self._box
             high, low = ends[: len(scale)], -ends[len(scale) :]
-            with np.errstate(invalid="ignore"):
-                rows = X @ np.linalg.inv(scale)
-                middle, spread = rows @ (0.5 * (low + high)), np.abs(rows) @ (0.5 * (high - low))
+            rows = X @ np.linalg.inv(scale)
+            middle, spread = rows @ (0.5 * (low + high)), np.abs(rows) @ (0.5 * (high - low))
             spread = spread * (1.0 + 1e-9) + 1e-12 * np.abs(middle)
             self._box = scale, middle - spread, middle + spread
         return self._box
@@ -383,27 +385,33 @@ class TiltedKernel(Kernel):
         which, along = self._which(A)
         if self.status == "regular":
             for i in np.flatnonzero(which >= 0):
-                points[i], upper[i] = self._end(A[i], self._tilts[which[i]], bool(along[i]), float(upper[i]))
+                with np.errstate(all="ignore"):  # far away, where nothing is claimed, numbers overflow
+                    tilt, start = self._tilts[which[i]], points[i]
+                    points[i], upper[i] = self._end(A[i], tilt, bool(along[i]), start, float(upper[i]))
         for i in range(len(A)):
             points[i] = self._pulled_in(points[i])
         values = np.minimum(np.einsum("ij,ij->i", A, points), upper)
         return Solution(values, points, upper)
 
-    def _end(self, a: Array, tilt: Tilt, downwards: bool, upper: float) -> tuple[Array, float]:
-        """About the maximiser of a'theta, and a bound: R is at least what it is with quieter tilts, easier to bound."""
+    def _end(self, a: Array, tilt: Tilt, downwards: bool, known: Array, upper: float) -> tuple[Array, float]:
+        """About the maximiser of a'theta, and a bound, from those of the outer set.
+
+        R is at least what it is with quieter tilts, for which a bound may be easier to prove.
+        """
         scale, low, high = self._ranges()
+        if not (np.isfinite(low).all() and np.isfinite(upper)):
+            return known, upper
         best: Array | None = None
         for quieter in _QUIETER:
             search = Search(self._ratios, tilt.quieter(quieter), downwards, self._level)
-            with np.errstate(all="ignore"):
-                point, there = search.climbed(a, self.centre if best is None else best, scale)
-                if np.isfinite(point).all():
-                    upper = min(upper, search.certified(a, point, there, low, high, upper))
+            point, there = search.climbed(a, self.centre if best is None else best, scale)
+            if not np.isfinite(point).all():
+                break
+            upper = min(upper, search.certified(a, point, there, low, high, upper))
             best = point if best is None else best
             if not upper - float(a @ best) > OPEN * float(a @ (best - self.centre)):
                 break
-        assert best is not None
-        return best, upper
+        return known if best is None else best, upper
 
     def _pulled_in(self, point: Array) -> Array:
         """The point, or one on the way to the centre that is in C."""

@@ -64,19 +64,26 @@ class TiltedEvidence(Evidence):
 
     def log_ratio(self, values: Array) -> Array:
         """log R of parameters with the z ``values`` at the covariates, one row each."""
-        return self.log_ratio_with_rounding(values, np.zeros(len(values)))[0]
+        if len(self.gains) == 0:
+            return np.zeros(len(values))
+        return self._with_tilts(values, super().log_ratio(values))[0]
 
     def log_ratio_with_rounding(self, values: Array, norms: Array) -> tuple[Array, Array]:
         """log R of parameters with these z and norms, and how far off it may be."""
         if len(self.gains) == 0:
             return np.zeros(len(values)), np.zeros(len(values))
-        found, rounding = super().log_ratio_with_rounding(values, norms)
+        others, rounding = super().log_ratio_with_rounding(values, norms)
+        found, sizes = self._with_tilts(values, others)
+        return found, rounding + 4 * ROUNDING * sizes
+
+    def _with_tilts(self, values: Array, others: Array) -> tuple[Array, Array]:
+        """log R, and what the rounding of the tilts is proportional to."""
+        found, sizes = others.copy(), np.zeros(len(values))
         for i, z in enumerate(values):
             parts = [tilt.log_ratio(self.curve, z) for tilt in self._tilts]
-            logs = np.array([found[i], self.silent, *(height for height, _ in parts)])
-            found[i] = float(log_sum_exp(logs))
-            rounding[i] += 4 * ROUNDING * max((size for _, size in parts), default=0.0)
-        return found, rounding
+            found[i] = float(log_sum_exp(np.array([others[i], self.silent, *(height for height, _ in parts)])))
+            sizes[i] = max((size for _, size in parts), default=0.0)
+        return found, sizes
 
     @property
     def closed_form(self) -> bool:
