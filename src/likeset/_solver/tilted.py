@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 
 import numpy as np
@@ -77,7 +78,7 @@ class Ratios:
     def coefficients(self, shares: Array) -> Array:
         """sum_k shares_k a_g over the groups of every covariate: what A'' is multiplied by in Phi."""
         pulls = group_pulls(self.voices, shares, len(self.gains)) * self.terms.a
-        return np.bincount(self.owners, pulls, minlength=len(self.X))
+        return np.bincount(self.owners, pulls, minlength=len(self.X)).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Tilt:
                 first = 1.0 / (1.0 + np.exp(-(at[:, None] + h))) - 1.0 / (1.0 + np.exp(-at))[:, None]
             pushed = u * float(self.tilts @ self.s)
             values = logs + pushed - self.a @ growth
-        sizes = np.abs(u) * float(np.abs(self.tilts) @ np.abs(self.s)) + self.a @ np.abs(growth)
+        sizes = np.abs(u) * float(np.abs(self.tilts) @ np.abs(self.s)) + self.a @ (np.abs(growth) + np.abs(h))
         return np.where(np.isnan(values), -inf, values), first, sizes
 
     def log_ratio(self, curve: Curve, z: Array) -> tuple[float, float]:
@@ -143,7 +144,7 @@ class Tilt:
                 found = np.minimum(found, here * shares.sum() - there)
             # Between two points it is no steeper than |h| |A''''|.
             found -= _SOFTPLUS_FOURTH * (np.abs(h) @ shares) * (high - low) / (2 * (_POINTS - 1))
-        return np.bincount(self.index, self.a * found, minlength=0)
+        return np.bincount(self.index, self.a * found).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -207,9 +208,8 @@ class Search:
             base = curve_derivatives(self.curve, shifted)[1]
             there = curve_derivatives(self.curve, shifted[:, None] + self.tilt.tilts[:, None] * self.u[loud])[1]
             shares = of_tilts[loud]
-            bend = np.bincount(
-                self.tilt.index, self.tilt.a * (base * shares.sum() - there @ shares), minlength=len(self.X)
-            )
+            bends = self.tilt.a * (base * shares.sum() - there @ shares)
+            bend = np.bincount(self.tilt.index, bends, minlength=len(self.X)).astype(np.float64)
         g = q * g_ratios + (1.0 - q) * g_tilts
         hessian = (self.X * (q * here + (1.0 - q) * bend)[:, None]).T @ self.X
         hessian += q * (slopes * of_ratios[:, None]).T @ slopes
@@ -388,10 +388,15 @@ class TiltedKernel(Kernel):
                 with np.errstate(all="ignore"):  # far away, where nothing is claimed, numbers overflow
                     tilt, start = self._tilts[which[i]], points[i]
                     points[i], upper[i] = self._end(A[i], tilt, bool(along[i]), start, float(upper[i]))
-        for i in range(len(A)):
-            points[i] = self._pulled_in(points[i])
-        values = np.minimum(np.einsum("ij,ij->i", A, points), upper)
+        for row in range(len(A)):
+            points[row] = self._pulled_in(points[row])
+        values = np.minimum(np.einsum("ij,ij->i", A, points), upper) if self._attained else np.full(len(A), -inf)
         return Solution(values, points, upper)
+
+    @cached_property
+    def _attained(self) -> bool:
+        """Whether a point of C is known: the centre, on the way to which all others are looked for."""
+        return float(self._height(self.centre[None])[0]) <= self._level
 
     def _end(self, a: Array, tilt: Tilt, downwards: bool, known: Array, upper: float) -> tuple[Array, float]:
         """About the maximiser of a'theta, and a bound, from those of the outer set.
@@ -429,4 +434,5 @@ class TiltedKernel(Kernel):
             return Solution(found.values, np.column_stack([found.points, np.zeros(len(A))]), found.upper)
         leaving = self._outer.solve(A, tolerance, outside)
         points = np.column_stack([np.tile(self.centre, (len(A), 1)), np.zeros(len(A))])
-        return Solution(A @ self.centre, points, leaving.upper)
+        values = A @ self.centre if self._attained else np.full(len(A), -inf)
+        return Solution(values, points, leaving.upper)

@@ -43,9 +43,9 @@ class Contrasts(Announced):
     share         of the error level for the contrasts; the rest is for ``others``
     others        voices that keep the rest of theta in place, ``Patience()`` if not given; None: one joint ratio
 
-    For Gaussian and log-normal noise any contrast. For the other exponential families (proportions, counts, lifetimes)
-    pairs of arms, ``A`` minus ``minus``, each of which is observed as such: ``s.contrast(X, Y, of=...)`` answers.
-    Contrasts are part of the model: they must not depend on any y.
+    For Gaussian and log-normal noise any contrast; for counts, proportions and lifetimes any contrast of coefficients
+    of a linear model (:mod:`~likeset.voices.tilts`), or pairs of arms, ``A`` minus ``minus``, each of which is observed
+    as such: ``s.contrast(X, Y, of=...)`` answers. Contrasts are part of the model: they must not depend on any y.
 
     >>> import likeset as ls
     >>> rng = np.random.default_rng(0)
@@ -108,7 +108,7 @@ class Contrasts(Announced):
         return super().start(space)
 
     def directions(self, family: Family, space: Space) -> Directions | None:
-        """The sums of the directional voices before anything was seen; None for pairs of arms, where counts suffice."""
+        """What directional voices go by before anything was seen; None for pairs of arms, where counts suffice."""
         checked_space(space)
         form = canonical_form(family)
         if form is None:
