@@ -335,3 +335,19 @@ def test_a_failed_batch_leaves_rows_and_snapshots_as_they_were(monkeypatch):
     fresh = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(2, 2.0), ALPHA, voices=ls.Contrasts(A))
     fresh.update(sequence.ledger.x.rows, sequence.ledger.y.rows)
     np.testing.assert_array_equal(fresh.set.interval(A), sequence.set.interval(A))
+
+
+def test_other_questions_of_the_set():
+    """Cuts, outlines, contrasts of means and policies go by the same set, or by one that holds it."""
+    s = observed(ls.Poisson(), n=200, voices=ls.Contrasts(np.eye(2))).set
+    low, high = s.interval(np.eye(2))
+    ratio = s.contrast([1.0, 1.0], [1.0, 0.0], of="ratio")
+    np.testing.assert_allclose(np.log([ratio.lower[0], ratio.upper[0]]), [low[1], high[1]], atol=1e-6)
+    assert s.given([0.0, 1.0], at_most=high[1]).upper([1.0, 0.0])[0] <= high[0] + 1e-6
+    edge = s.boundary(16)
+    assert s.contains(0.999 * edge + 0.001 * s.centre).all()
+    assert (edge <= high + 1e-6).all() and (edge >= low - 1e-6).all()
+    sequence = observed(ls.Bernoulli(), n=20, voices=ls.Contrasts(np.eye(2)))
+    policy = ls.UCB(sequence, np.eye(2))
+    for _ in range(3):
+        sequence.update(np.eye(2)[policy.ask()], 1)
