@@ -50,6 +50,7 @@ class LiveObjects:
         self.sequences += [self._fed(f, self.plane, windows=w) for f in self.families[:4] for w in (around, None)]
         self.sequences.append(self._fed(ls.Poisson(), self.plane, windows=listed))
         self.sequences += [self._fed(ls.Gaussian(0.3), self.plane, windows=c) for c in contrasts]
+        self.sequences += [self._fed(ls.Poisson(), self.plane, windows=c) for c in contrasts]
         self.sequences += [
             ls.ConfidenceSequence(ls.Poisson(), self.grid),
             ls.ConfidenceSequence(ls.Gaussian(), self.plane),

@@ -449,7 +449,9 @@ def test_awkward_designs(order):
         (lambda: ls.Patience().beside(ls.Contrasts(A)), "second"),
         (lambda: ls.ConfidenceSequence(ls.Gaussian(), ls.Linear(2, 1.0), voices=ls.Contrasts(A)), "A"),
         (lambda: ls.ConfidenceSequence(ls.Gaussian(), ls.Linear(3, 1.0), voices=ls.Contrasts(A, minus=A)), "minus[0]"),
-        (lambda: ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3, 1.0), voices=ls.Contrasts(A)), "voices"),
+        (lambda: ls.ConfidenceSequence(ls.Gamma(2.0), ls.Linear(3, 1.0), voices=ls.Contrasts(A)), "voices"),
+        (lambda: ls.ConfidenceSequence(ls.Laplace(1.0), ls.Linear(3, 1.0), voices=ls.Contrasts(A)), "voices"),
+        (lambda: ls.ConfidenceSequence(ls.Poisson(), ls.RKHS(RBF(0.3), 1.0), voices=ls.Contrasts([[0.5]])), "voices"),
         (lambda: ls.ConfidenceSequence(ls.Gaussian(), ls.Linear(3, 1.0)).expect(contrasts=[0.0, 0.0, 0.0]), "A[0]"),
     ],
 )

@@ -40,6 +40,7 @@ from likeset.voices.automatic import PURPOSES, automatic_voices
 from likeset.voices.base import Membership, Voices
 from likeset.voices.contrasts import Contrasts
 from likeset.voices.duels import Duels
+from likeset.voices.tilts import Tilts
 from likeset.voices.windows import Windows
 from likeset.weights import Unweighted, Weigher, Weighting
 
@@ -320,6 +321,9 @@ class ConfidenceSequence(AllOrNothing):
             return ArmsInDuels(self.voices, heard, form)
         if isinstance(self.voices, Contrasts) and form is not None:
             directions = self._running.directions
+            if isinstance(directions, Tilts):
+                inside = self._running.basis.coordinates(self.space.covariates(self.voices.A, "A"))[0]
+                return Questions(self.voices, directions.tilted(), heard, form, inside)
             return Questions(self.voices, None if directions is None else directions.measured(), heard, form)
         return None
 

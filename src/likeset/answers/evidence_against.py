@@ -13,6 +13,7 @@ from likeset.answers.hypotheses import EValue, least_evidence
 from likeset.answers.points import against_points
 from likeset.arguments import real_array
 from likeset.errors import InvalidArgumentError, ShapeError
+from likeset.evidence.tilted import TiltedEvidence
 
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet
@@ -38,16 +39,20 @@ def evidence_against(s: LikelihoodSet, x: Any, below: Any, above: Any, equal: An
         raise InvalidArgumentError("x", x, said, "give one of below=, above= and equal=")
     inside, outside, limit, asked = _rows_and_limits(s, x, given[0], limits[given[0]])
     low, high = np.full(len(limit), -inf), np.full(len(limit), -inf)
+    bent = np.zeros(len(limit), dtype=bool)
     for sign in {"below": (-1.0,), "above": (1.0,), "equal": (-1.0, 1.0)}[given[0]]:
         for question in np.unique(asked):
             rows, answering = asked == question, s if question < 0 else s._of_its_own(int(question))
             with SingleThreadedBlas():
                 least, most = least_evidence(answering, sign * inside[rows], outside[rows], sign * limit[rows])
+            if given[0] == "equal" and isinstance(answering._evidence, TiltedEvidence):
+                bent |= rows  # without convexity a plane may be worse than both of its sides
             # of two sides the larger, by convexity
             low[rows] = np.maximum(low[rows], least)
             high[rows] = np.maximum(high[rows], most)
     gap = np.zeros(len(limit))
     np.subtract(high, low, out=gap, where=high > low)
+    gap[bent] = inf
     return EValue(low, gap)
 
 

@@ -18,6 +18,7 @@ from likeset.evidence.directional import with_directions
 from likeset.evidence.evidence import Evidence
 from likeset.evidence.pairs import pair_set
 from likeset.evidence.scale_voices import ScaleVoices
+from likeset.evidence.tilted import with_tilts
 from likeset.evidence.unknown_scale import AnyEvidence, ScaleEvidence
 from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.families.canonical import Canonical
@@ -25,6 +26,7 @@ from likeset.spaces.base import Space
 from likeset.spaces.linear import Linear
 from likeset.voices.contrasts import Contrasts
 from likeset.voices.directions import Measured
+from likeset.voices.tilts import Tilted
 
 PARALLEL = 1e-12  # a question is an announced one if the cosine of the two is this close to one
 
@@ -34,13 +36,14 @@ class Questions:
     """The contrasts announced, and what is known about them; ``measured`` is None for pairs of arms.
 
     ``heard``: the voices that hear rows, without an alarm, whose forecasts are of all rows; ``form``: the
-    curve that pairs of arms go by.
+    curve that pairs of arms go by; ``coordinates``: of the contrasts in the basis, where voices are tilts of rows.
     """
 
     contrasts: Contrasts
-    measured: Measured | None
+    measured: Measured | Tilted | None
     heard: VoiceTable
     form: Canonical
+    coordinates: Array | None = None
 
     @property
     def one_set(self) -> bool:
@@ -60,8 +63,11 @@ class Questions:
         assert self.measured is not None
         return self._beside(others, self.measured.only(contrast), 1)
 
-    def _beside(self, others: AnyEvidence, measured: Measured, count: int) -> Evidence | ScaleVoices:
+    def _beside(self, others: AnyEvidence, measured: Measured | Tilted, count: int) -> Evidence | ScaleVoices:
         """The other voices, and those of ``count`` contrasts."""
+        if isinstance(measured, Tilted):
+            assert isinstance(others, Evidence) and self.coordinates is not None
+            return with_tilts(others, measured, self.coordinates, self.form.curve, self.contrasts.share, count)
         if isinstance(others, Evidence):
             return with_directions(others, measured, self.contrasts.share, count)
         assert not isinstance(others, ShapeEvidence)

@@ -21,11 +21,13 @@ from likeset.curves import Curve
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families.base import Family
 from likeset.families.canonical import canonical_form
+from likeset.families.curve_family import CurveFamily
 from likeset.spaces.base import Space, checked_space
 from likeset.spaces.linear import Linear
 from likeset.voices.announced import Announced, rows_of
 from likeset.voices.base import Membership
 from likeset.voices.directions import Directions
+from likeset.voices.tilts import Tilts
 
 
 class Contrasts(Announced):
@@ -41,9 +43,9 @@ class Contrasts(Announced):
     share         of the error level for the contrasts; the rest is for ``others``
     others        voices that keep the rest of theta in place, ``Patience()`` if not given; None: one joint ratio
 
-    For Gaussian and log-normal noise any contrast. For the other exponential families (proportions, counts, lifetimes)
-    pairs of arms, ``A`` minus ``minus``, each of which is observed as such: ``s.contrast(X, Y, of=...)`` answers.
-    Contrasts are part of the model: they must not depend on any y.
+    For Gaussian and log-normal noise any contrast; for counts, proportions and lifetimes any contrast of coefficients
+    of a linear model (:mod:`~likeset.voices.tilts`), or pairs of arms, ``A`` minus ``minus``, each of which is observed
+    as such: ``s.contrast(X, Y, of=...)`` answers. Contrasts are part of the model: they must not depend on any y.
 
     >>> import likeset as ls
     >>> rng = np.random.default_rng(0)
@@ -106,7 +108,7 @@ class Contrasts(Announced):
         return super().start(space)
 
     def directions(self, family: Family, space: Space) -> Directions | None:
-        """The sums of the directional voices before anything was seen; None for pairs of arms, where counts suffice."""
+        """What directional voices go by before anything was seen; None for pairs of arms, where counts suffice."""
         checked_space(space)
         form = canonical_form(family)
         if form is None:
@@ -117,14 +119,16 @@ class Contrasts(Announced):
                 "use an exponential family such as Gaussian, Bernoulli or Poisson, or Patience()",
             )
         if form.curve is not Curve.QUADRATIC:
-            if self.minus is None:
+            if self.minus is not None:
+                return None
+            if not isinstance(family, CurveFamily) or not isinstance(space, Linear):
                 raise InvalidArgumentError(
                     "voices",
                     self,
-                    f"are not pairs of arms, which {family!r} needs",
+                    f"are not pairs of arms, which {family!r} needs in {space!r}",
                     "announce differences, Contrasts(arms, minus=control)",
                 )
-            return None
+            return Tilts(space.covariates(self.A, "A"), family, space.bound)
         first = space.covariates(self.A, "A")
         second = None if self.minus is None else space.covariates(self.minus, "minus")
         return Directions(first, second, family, space.bound)

@@ -85,8 +85,8 @@ class Directions:
         known = canonical_scale(family)
         self._scale = 1.0 if known is None else float(known)
         self._basis: Basis | None = None
-        self._contrasts, self._sizes = np.zeros((len(first), 0)), np.zeros(len(first))
         m = len(first)
+        self._contrasts, self._sizes, self._beyond = np.zeros((m, 0)), np.zeros(m), np.zeros(m)
         # v_s is the same for every sigma that may be tested: where none is known, the ridge cannot be in units of it.
         self.ridge = 1.0 / (self._scale * bound**2) if bound < inf and known is not None else 0.0
         self.inverse = np.zeros((0, 0))
@@ -139,9 +139,10 @@ class Directions:
         tilts = a @ image / q - STEER * (apart @ image)
         if not opened.all():
             known = len(x) - self.ridge * float(np.trace(self.inverse))  # dimensions that the design has measured
-            ready = ~opened & (q < MEASURED * self._sizes / self.ridge)
+            variance = q + self._beyond / self.ridge  # what no row has touched is known from the ridge alone
+            ready = ~opened & (variance < MEASURED * self._sizes / self.ridge)
             if self.rows > ROWS_PER_DIMENSION * known and ready.any():
-                self.units = np.where(ready, 1.0 / (q * max(self.rows - known, 1.0)), self.units)
+                self.units = np.where(ready, 1.0 / (variance * max(self.rows - known, 1.0)), self.units)
         return np.where(opened & np.isfinite(tilts), tilts, 0.0)
 
     def _embed(self, basis: Basis, phi: Embedded) -> None:
@@ -155,7 +156,7 @@ class Directions:
             if self._second is not None:
                 other, sticking = basis.coordinates(self._second)
                 inside, squares = inside - other, squares + sticking**2
-            self._basis, self._contrasts = basis, inside
+            self._basis, self._contrasts, self._beyond = basis, inside, squares
             self._sizes = np.einsum("ij,ij->i", inside, inside) + squares
         if len(self.inverse) < d:
             grown = np.eye(d) / self.ridge

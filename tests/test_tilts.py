@@ -1,0 +1,353 @@
+"""Announced contrasts of counts, chances and lifetimes with covariates: definition, validity, certified ends, files."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+import likeset as ls
+from likeset import checks
+from likeset.voices.directions import HORIZONS, SHARES
+
+ALPHA = 0.1
+A = np.array([[1.0, 0.0], [0.5, -1.0]])
+MORE = [ls.Binomial(4), ls.Exponential(), ls.Weibull(1.5), ls.Geometric()]
+FAMILIES = [ls.Poisson(), ls.Bernoulli(), *(pytest.param(family, marks=pytest.mark.slow) for family in MORE)]
+THETA = np.array([0.5, -0.4])
+
+
+def drawn(family, n=60, seed=0, theta=THETA):
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([np.ones(n), rng.uniform(-1.0, 1.0, size=(n, len(theta) - 1))])
+    return x, family.sample(x @ theta, rng)
+
+
+def observed(family, n=60, seed=0, voices=None, bound=2.0, theta=THETA, **more):
+    voices = ls.Contrasts(A) if voices is None else voices
+    sequence = ls.ConfidenceSequence(family, ls.Linear(len(theta), bound), ALPHA, voices=voices, **more)
+    sequence.update(*drawn(family, n, seed, theta))
+    return sequence
+
+
+def curve_of(family):
+    """A, A' and A'' of Poisson or Bernoulli outcomes."""
+    if isinstance(family, ls.Poisson):
+        return np.exp, np.exp, np.exp
+    first = lambda z: 1.0 / (1.0 + np.exp(-z))  # noqa: E731
+    return lambda z: np.logaddexp(0.0, z), first, lambda z: first(z) * (1.0 - first(z))
+
+
+def tilts_by_hand(x, y, a, ridge, family):
+    """The definition in docs/contrasts.md, one row at a time, in the full space: v_s, and lambda."""
+    _, first, second = curve_of(family)
+    n, d = x.shape
+    V, g, v, unit, believed = ridge * np.eye(d), np.zeros(d), np.zeros(n), 0.0, np.zeros(d)
+    for s in range(n):
+        i = second(x[s] @ believed)
+        V = V + i * np.outer(x[s], x[s])
+        P = np.linalg.inv(V)
+        q = a @ P @ a
+        if unit:
+            v[s] = x[s] @ P @ (a / q - 2.0 * (g - a * (a @ P @ g) / q))
+            g = g + v[s] * i * x[s]
+        known = d - ridge * np.trace(P)
+        if not unit and s + 1 > 2 * known and q < 0.25 * (a @ a) / ridge:
+            unit = 1.0 / (q * (s + 1 - known)) if s + 1 - known > 1.0 else 1.0 / q
+        step = P @ x[s] * (y[s] - first(x[s] @ believed))
+        believed = believed + step * min(1.0, 1.0 / max(abs(x[s] @ step), 1e-300))
+    return v, unit * HORIZONS / 8.0
+
+
+# -- what the voices are --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", [ls.Poisson(), ls.Bernoulli()], ids=repr)
+def test_the_ratio_is_that_of_the_definition(family):
+    """Tilts, cells of nu and products by hand; the other voices from a sequence without contrasts."""
+    sequence, plain = observed(family), observed(family, voices=ls.Patience())
+    x, y = drawn(family)
+    height = curve_of(family)[0]
+    for theta in (THETA, np.array([0.1, 0.9])):
+        logs, z = [np.log(0.3) + plain.set.log_ratio(theta)], x @ theta
+        for a in A:
+            v, lambdas = tilts_by_hand(x, y, a, 0.25, family)
+            sd = lambdas**-0.5
+            ends = [0.3 * sd.min()]
+            while ends[-1] < 3.5 * sd.max() * (1 - 1e-12):
+                ends.append(1.25 * ends[-1])
+            mass = np.diff([float(SHARES @ norm.cdf(end / sd)) for end in ends])
+            total = 1.0 - 2.0 * mass.sum()
+            for k, part in enumerate(mass):
+                for u in (np.sqrt(ends[k] * ends[k + 1]), -np.sqrt(ends[k] * ends[k + 1])):
+                    total += part * np.exp(np.sum(u * v * y - (height(z + u * v) - height(z))))
+            logs.append(np.log(0.7 / 2) + np.log(total))
+        assert sequence.set.log_ratio(theta) == pytest.approx(np.logaddexp.reduce(logs), rel=1e-9)
+
+
+def test_a_tilt_is_known_before_its_outcome():
+    """Two sequences that differ in the last outcome only have the same tilts, the last one included."""
+    x, y = drawn(ls.Poisson(), 20)
+    found = []
+    for last in (0, 9):
+        sequence = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(2, 2.0), ALPHA, voices=ls.Contrasts(A))
+        sequence.update(x, np.append(y[:-1], last))
+        found.append(sequence._running.directions)
+    np.testing.assert_array_equal(found[0].tilted().tilts, found[1].tilted().tilts)
+    assert found[0].tilted().tilts[-1].all() and (found[0].believed != found[1].believed).all()
+
+
+def test_offsets_exposure_and_trials():
+    """Exposure is an offset of counts, and trials are rows: the same tilts of the same evidence."""
+    x, y = drawn(ls.Poisson())
+    one = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(2, 2.0), ALPHA, voices=ls.Contrasts(A))
+    two = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(2, 2.0), ALPHA, voices=ls.Contrasts(A))
+    one.update(x, y, exposure=3.0)
+    two.update(x, y, offset=np.log(3.0))
+    np.testing.assert_allclose(one.set.interval(A), two.set.interval(A), rtol=1e-6)
+    x, y = drawn(ls.Binomial(4))
+    many = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(2, 2.0), ALPHA, voices=ls.Contrasts(A))
+    many.update(x, y, trials=4)
+    np.testing.assert_allclose(many.set.interval(A), observed(ls.Binomial(4)).set.interval(A), rtol=1e-6)
+
+
+# -- validity -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=repr)
+def test_one_step_growth_is_at_most_one(family):
+    """From a state with open voices, for any theta, at a covariate that is new, repeated or long."""
+    sequence = observed(family, n=14, voices=ls.Contrasts(A, others=ls.Patience(3, tail=0.0)))
+    assert (sequence._running.directions.units > 0).all() and len(sequence._running.directions.tilted().index) > 2
+    for x in ([1.0, 0.3], sequence.ledger.x.rows[3], [3.0, -2.0]):
+        checks.check_growth(sequence, x, [THETA, [0.0, 0.0], [-0.6, 0.8]])
+
+
+def test_one_step_growth_with_weights_and_offsets():
+    for family, given in ((ls.Poisson(), {"exposure": 2.0}), (ls.Bernoulli(), {"offset": 0.7})):
+        sequence = observed(family, n=14, weighting=ls.BiasWeighting())
+        checks.check_growth(sequence, [1.0, -0.4], [THETA, [0.9, 0.2]], **given)
+
+
+def test_a_tilt_that_looks_at_the_outcome_is_found_out():
+    """At a theta that is too large the voice speaks for smaller ones: a tilt the other way where y is large gains."""
+    sequence = observed(ls.Poisson(), n=14, voices=ls.Contrasts(A[0], others=None))
+    assert checks.one_step_growth(sequence, [1.0, 0.3], [0.9, 0.2]) == pytest.approx(1.0, abs=1e-6)
+    directions = sequence._running.directions
+    append = type(directions)._append
+
+    class Peeking(type(directions)):
+        def _append(self, index, row):
+            append(self, index, np.append(row[:3], row[3:] * (-3.0 if row[1] > 2 else 3.0)))
+
+    directions.__class__ = Peeking
+    assert checks.one_step_growth(sequence, [1.0, 0.3], [0.9, 0.2]) > 1.01
+
+
+@pytest.mark.parametrize(
+    ("family", "simultaneous"),
+    [
+        (ls.Poisson(), False),
+        (ls.Bernoulli(), True),
+        pytest.param(ls.Poisson(), True, marks=pytest.mark.slow),
+        pytest.param(ls.Bernoulli(), False, marks=pytest.mark.slow),
+    ],
+)
+def test_adaptive_anytime_coverage(family, simultaneous):
+    """x is chosen to hurt: towards the contrast whose interval is nearest to missing. False-alarm probability 1e-6."""
+    runs, misses, missed = 30, np.zeros(2, dtype=int), 0
+    for number in range(runs):
+        rng = np.random.default_rng([41, number])
+        theta = rng.normal(size=2)
+        theta *= 1.2 / np.linalg.norm(theta)
+        voices = ls.Contrasts(A, simultaneous, others=ls.Patience(3, tail=0.0))
+        sequence = ls.ConfidenceSequence(family, ls.Linear(2, 1.5), ALPHA, voices=voices)
+        lost, out = np.zeros(2, dtype=bool), False
+        for step in range(5):
+            x = rng.normal(size=(12, 2))
+            if step > 1:
+                low, high = sequence.set.interval(A)
+                worst = int(np.argmin(np.minimum(A @ theta - low, high - A @ theta) / (high - low)))
+                x = 0.3 * x + A[worst]
+            sequence.update(x, family.sample(x @ theta, rng))
+            low, high = sequence.set.interval(A)
+            lost |= (A @ theta < low) | (A @ theta > high)
+            out |= not sequence.set.contains(theta)
+        misses += lost
+        missed += out
+    allowed = binom.ppf(1 - 1e-6, runs, ALPHA)
+    assert (misses <= allowed).all() and missed <= allowed
+
+
+# -- certified ends -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=repr)
+@pytest.mark.parametrize("simultaneous", [True, False])
+def test_ends_against_brute_force(family, simultaneous):
+    """No point of a fine grid with R <= 1/alpha lies beyond an end, and ends are within 8 % of the width of some."""
+    s = observed(family, n=250, voices=ls.Contrasts(A, simultaneous)).set
+    low, high = s.interval(A)
+    centre, reach = s.centre, 0.9 * (high - low).max()
+    steps = np.linspace(-1.0, 1.0, 61)
+    grid = centre + reach * np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
+    grid = grid[np.linalg.norm(grid, axis=1) <= 2.0]
+    for j in range(2):
+        own = s if simultaneous else s._of_its_own(j)
+        # Only what lies near or beyond the ends needs a look.
+        z = grid @ A[j]
+        near = grid[(z > high[j] - 0.1 * (high[j] - low[j])) | (z < low[j] + 0.1 * (high[j] - low[j]))]
+        inside = near[own.contains(near)] @ A[j]
+        assert inside.max() <= high[j] and inside.min() >= low[j]
+        spare = 0.08 * (high[j] - low[j])
+        assert inside.max() >= high[j] - spare and inside.min() <= low[j] + spare
+
+
+def test_maximisers_are_in_the_set_and_gaps_are_true():
+    s = observed(ls.Poisson(), n=400).set
+    for sign in (1.0, -1.0):
+        found = s.support(np.vstack([A, [[0.2, 1.0]]]), sign=sign)
+        assert s.contains(found.maximisers).all()
+        np.testing.assert_allclose(
+            found.values, sign * np.einsum("ij,ij->i", np.vstack([A, [[0.2, 1.0]]]), found.maximisers), atol=1e-9
+        )
+        assert (found.gap >= 0.0).all() and (found.gap[:2] < 0.05 * (found.upper - sign * A[:1] @ s.centre)[:2]).all()
+
+
+def test_never_wider_than_the_share_of_the_other_voices_allows():
+    for family in (ls.Poisson(), ls.Bernoulli()):
+        for n in (3, 30, 200):
+            sequence = observed(family, n=n)
+            x, y = drawn(family, n)
+            looser = ls.ConfidenceSequence(family, ls.Linear(2, 2.0), 0.3 * ALPHA, voices=ls.Patience())
+            looser.update(x, y)
+            rows = np.vstack([A, [[0.3, 1.0]]])
+            low, high = sequence.set.interval(rows)
+            outer_low, outer_high = looser.set.interval(rows)
+            assert (low >= outer_low - 1e-6).all() and (high <= outer_high + 1e-6).all() and (low < high).all()
+            np.testing.assert_allclose([low[2], high[2]], [outer_low[2], outer_high[2]], atol=1e-6)
+
+
+@pytest.mark.parametrize(("family", "bound"), [(ls.Poisson(), 2.0), (ls.Bernoulli(), 3.0)], ids=repr)
+def test_single_coefficients_are_narrower_than_with_patience(family, bound):
+    rng = np.random.default_rng(3)
+    theta = bound * np.array([0.3, -0.4, 0.2])
+    x = np.column_stack([np.ones(1500), rng.normal(size=(1500, 2)) / np.sqrt(2)])
+    y = family.sample(x @ theta, rng)
+    width = []
+    for voices in (ls.Contrasts(np.eye(3), simultaneous=False), ls.Patience()):
+        sequence = ls.ConfidenceSequence(family, ls.Linear(3, bound), 0.05, voices=voices)
+        sequence.update(x, y)
+        width.append(np.diff(sequence.set.interval(np.eye(3)), axis=0).mean())
+    assert width[0] < 0.87 * width[1]
+
+
+@pytest.mark.parametrize("bound", [2.0, pytest.param(np.inf, marks=pytest.mark.slow)])
+def test_evidence_and_intervals_agree(bound):
+    """An e-value beyond an end is above 1/alpha, one inside is not; for sets of their own and for one set."""
+    for simultaneous in (bound < np.inf, False):
+        s = observed(ls.Poisson(), n=120, voices=ls.Contrasts(A, simultaneous), bound=bound).set
+        low, high = s.interval(A)
+        width = high - low
+        assert (s.evidence(A, above=high + 1e-9).e_value > 1 / ALPHA).all()
+        assert (s.evidence(A, below=low - 1e-9).e_value > 1 / ALPHA).all()
+        inner = s.evidence(A, above=high - 0.2 * width)
+        assert (inner.e_value <= 1 / ALPHA).all() and (inner.gap >= 0.0).all()
+        plane = s.evidence(A, equal=high + 0.1 * width)
+        assert (plane.e_value > 1 / ALPHA).all() and np.isinf(plane.gap).all()
+        wider = s.interval(A, alpha=0.001)
+        assert (wider[0] < low).all() and (wider[1] > high).all()
+
+
+def test_sets_of_their_own():
+    """Each question as if it alone had been announced; the rest belongs to the other voices."""
+    s = observed(ls.Bernoulli(), n=200, voices=ls.Contrasts(A, simultaneous=False)).set
+    plain = observed(ls.Bernoulli(), n=200, voices=ls.Patience()).set
+    low, high = s.interval(np.vstack([A, [[1.0, 1.0]], -2.0 * A[1:]]))
+    for j in range(2):
+        alone = observed(ls.Bernoulli(), n=200, voices=ls.Contrasts(A[j])).set
+        np.testing.assert_allclose([low[j], high[j]], np.ravel(alone.interval(A[j])), rtol=1e-7)
+    np.testing.assert_allclose([low[2], high[2]], np.ravel(plain.interval([1.0, 1.0])), rtol=1e-7)
+    np.testing.assert_allclose([low[3], high[3]], [-2.0 * high[1], -2.0 * low[1]], rtol=1e-5)
+    assert s.log_ratio(THETA) == plain.log_ratio(THETA)
+
+
+# -- files, undo ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("simultaneous", [True, False])
+def test_saved_and_durable_sequences_continue_bit_for_bit(tmp_path, simultaneous):
+    x, y = drawn(ls.Bernoulli(), 60, 5)
+    made = dict(family=ls.Bernoulli(), space=ls.Linear(2, 1.5), alpha=ALPHA, voices=ls.Contrasts(A, simultaneous))
+    whole, half = ls.ConfidenceSequence(**made), ls.ConfidenceSequence(**made)
+    whole.update(x, y)
+    half.update(x[:30], y[:30])
+    half.save(tmp_path / "half")
+    with ls.ConfidenceSequence.open(tmp_path / "journal", **made) as durable:
+        durable.update(x[:30], y[:30])
+    durable = ls.ConfidenceSequence.open(tmp_path / "journal", **made)
+    for sequence in (ls.load(tmp_path / "half"), durable, copy.deepcopy(half)):
+        sequence.update(x[30:], y[30:])
+        for name, array in whole._running.directions.state().items():
+            np.testing.assert_array_equal(sequence._running.directions.state()[name], array)
+        np.testing.assert_array_equal(sequence.set.interval(A), whole.set.interval(A))
+    durable.close()
+
+
+def test_a_damaged_state_is_refused():
+    directions = observed(ls.Poisson(), n=30)._running.directions
+    good = directions.state()
+    fresh = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(2, 2.0), ALPHA, voices=ls.Contrasts(A))._running.directions
+    for name, bad in (
+        ("numbers", good["numbers"] + 1e6), ("numbers", good["numbers"] + 0.5), ("parts", good["parts"][:, :-1]),
+        ("parts", np.full_like(good["parts"], np.nan)), ("believed", good["believed"][:1]),
+    ):  # fmt: skip
+        with pytest.raises(ValueError):
+            fresh.restore(good | {name: bad})
+    fresh.restore(good)
+    np.testing.assert_array_equal(fresh.tilted().tilts, directions.tilted().tilts)
+
+
+def test_a_failed_batch_leaves_rows_and_snapshots_as_they_were(monkeypatch):
+    sequence = observed(ls.Poisson(), n=20)
+    snapshot = sequence.set
+    before, bounds = sequence._running.directions.state(), snapshot.interval(A)
+    before = {name: array.copy() for name, array in before.items()}
+    original, calls = type(sequence)._checked_score, []
+
+    def stumble(self, *arguments):
+        calls.append(1)
+        if len(calls) == 15:
+            raise ZeroDivisionError
+        return original(self, *arguments)
+
+    x, y = drawn(ls.Poisson(), 30, 7)
+    with monkeypatch.context() as patched:
+        patched.setattr(type(sequence), "_checked_score", stumble)
+        with pytest.raises(ZeroDivisionError):
+            sequence.update(x, y)
+    for name, array in sequence._running.directions.state().items():
+        np.testing.assert_array_equal(array, before[name])
+    sequence.update(x, y)
+    np.testing.assert_array_equal(snapshot.interval(A), bounds)
+    fresh = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(2, 2.0), ALPHA, voices=ls.Contrasts(A))
+    fresh.update(sequence.ledger.x.rows, sequence.ledger.y.rows)
+    np.testing.assert_array_equal(fresh.set.interval(A), sequence.set.interval(A))
+
+
+def test_other_questions_of_the_set():
+    """Cuts, outlines, contrasts of means and policies go by the same set, or by one that holds it."""
+    s = observed(ls.Poisson(), n=200, voices=ls.Contrasts(np.eye(2))).set
+    low, high = s.interval(np.eye(2))
+    ratio = s.contrast([1.0, 1.0], [1.0, 0.0], of="ratio")
+    np.testing.assert_allclose(np.log([ratio.lower[0], ratio.upper[0]]), [low[1], high[1]], atol=1e-6)
+    assert s.given([0.0, 1.0], at_most=high[1]).upper([1.0, 0.0])[0] <= high[0] + 1e-6
+    edge = s.boundary(16)
+    assert s.contains(0.999 * edge + 0.001 * s.centre).all()
+    assert (edge <= high + 1e-6).all() and (edge >= low - 1e-6).all()
+    sequence = observed(ls.Bernoulli(), n=20, voices=ls.Contrasts(np.eye(2)))
+    policy = ls.UCB(sequence, np.eye(2))
+    for _ in range(3):
+        sequence.update(np.eye(2)[policy.ask()], 1)
