@@ -11,6 +11,7 @@ compiling. In a terminal or a notebook a second line counts kernels and seconds.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -128,6 +129,7 @@ class _Announcer(event.Listener):
         self._said = False
         self._depth = 0  # compiling a function compiles those it calls
         self._spent = 0.0
+        self._collecting = True
         self._since = 0.0
         self._timer: Timer | None = None
 
@@ -139,6 +141,8 @@ class _Announcer(event.Listener):
         self._depth += 1
         if self._depth == 1:
             self._since = time.monotonic()
+            self._collecting = gc.isenabled()
+            gc.disable()  # numba makes millions of objects that live until it is done: 15 % of its time
         if self._depth == 1 and not self._said and not os.environ.get(QUIET):
             self._timer = Timer(max(PATIENCE - self._spent, 0.0), self._announce)
             self._timer.daemon = True
@@ -150,6 +154,8 @@ class _Announcer(event.Listener):
             return
         self._depth -= 1
         if self._depth == 0:
+            if self._collecting:
+                gc.enable()
             self._spent += time.monotonic() - self._since
             if self._timer is not None:
                 self._timer.cancel()

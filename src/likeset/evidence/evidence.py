@@ -33,6 +33,7 @@ from likeset._solver.evaluate import log_sum_exp, reweighted, term_values, value
 from likeset._solver.problem import MixtureSet, Terms, VoiceTable
 from likeset._solver.voice_sums import voice_exponents
 from likeset._typing import EPS, Array, IntArray, Mask
+from likeset.evidence.own_levels import OwnLevels
 
 _CENTRES = 5  # of sets at higher levels that are looked at
 ROUNDING = 64 * EPS
@@ -105,7 +106,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Evidence(OwnLevels):
     """log R as a function of theta, and the set { log R <= threshold, |theta| <= bound }."""
 
     groups: Groups
@@ -163,19 +164,6 @@ class Evidence:
         found = log_sum_exp(voice_exponents(self.audible, self._contributions(losses)))
         sizes = 1.0 + voice_exponents(self.audible, parts).max(axis=1, initial=0.0)
         return found, 4 * ROUNDING * sizes
-
-    @property
-    def level_sets(self) -> Evidence:
-        """A convex function of theta with the same level sets: log R itself."""
-        return self
-
-    def nats(self, heights: Array) -> Array:
-        """log R where the function of ``level_sets`` has these values."""
-        return heights
-
-    def height_of_a_nat(self, height: float) -> float:
-        """By how much that function grows, about, where log R grows by one."""
-        return 1.0
 
     @cached_property
     def size(self) -> float:

@@ -35,6 +35,7 @@ from likeset._solver.voice_sums import voice_exponents
 from likeset._typing import EPS, Array, Mask
 from likeset.evidence.directional import with_directions
 from likeset.evidence.evidence import ROUNDING, Evidence, Groups, depth_of
+from likeset.evidence.own_levels import OwnLevels
 from likeset.voices.directions import Measured
 
 _NEWTON = 120
@@ -43,7 +44,7 @@ _NOTHING = 1e-9  # nats that all terms together are worth at most where s is so 
 
 
 @dataclass(frozen=True)
-class ScaleVoices:
+class ScaleVoices(OwnLevels):
     """log R as a function of theta and the scale; ``gains`` are sum w log q of every group.
 
     voices     of every group; ``own`` is the log share of the voice that hears everything and has ``own_gain``
@@ -155,19 +156,6 @@ class ScaleVoices:
             gain = self.own_gain
             sizes = np.maximum(sizes, [gain.size(float(at)) for at in t])
         return np.asarray(sizes)
-
-    @property
-    def level_sets(self) -> ScaleVoices:
-        """A function of theta with the same level sets: itself."""
-        return self
-
-    def nats(self, heights: Array) -> Array:
-        """log R where the function of ``level_sets`` has these values."""
-        return heights
-
-    def height_of_a_nat(self, height: float) -> float:
-        """By how much that function grows, about, where log R grows by one."""
-        return 1.0
 
     @cached_property
     def size(self) -> float:

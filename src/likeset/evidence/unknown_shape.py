@@ -24,12 +24,13 @@ from likeset._solver.shapes import ShapeTerms
 from likeset._solver.voice_sums import voice_exponents
 from likeset._typing import Array, Mask
 from likeset.evidence.evidence import Evidence, Groups, depth_of
+from likeset.evidence.own_levels import OwnLevels
 
 _NEWTON = 80
 
 
 @dataclass(frozen=True)
-class ShapeEvidence:
+class ShapeEvidence(OwnLevels):
     """log R as a function of theta and the shape; ``gains`` are sum w log q of every group."""
 
     groups: Groups
@@ -83,19 +84,6 @@ class ShapeEvidence:
             for i, p in enumerate(self._shapes(values, shape))
         ]
         return np.concatenate([pair[0] for pair in found]), np.concatenate([pair[1] for pair in found])
-
-    @property
-    def level_sets(self) -> ShapeEvidence:
-        """A convex function of theta with the same level sets: log R itself, jointly convex in theta and the shape."""
-        return self
-
-    def nats(self, heights: Array) -> Array:
-        """log R where the function of ``level_sets`` has these values."""
-        return heights
-
-    def height_of_a_nat(self, height: float) -> float:
-        """By how much that function grows, about, where log R grows by one."""
-        return 1.0
 
     @cached_property
     def size(self) -> float:

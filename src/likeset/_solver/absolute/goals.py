@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likeset._solver.absolute.ball_cone import FIRST, GOAL, ball_products, tail_product
+from likeset._solver.absolute.ball_cone import FIRST, GOAL, SPARE, ball_products, tail_product
 from likeset._solver.absolute.iterate import DUAL, PRIMAL, Iterate
 from likeset._solver.absolute.points import GOALS
 from likeset._solver.absolute.primal_dual import LEVEL_GOAL, Problem, Workspace
@@ -81,7 +81,8 @@ def set_goals(problem: Problem, at: Iterate, work: Workspace, step: Iterate, tar
             for m in range(target.size):
                 cone[0, m] += target[m]
         else:
-            size = tail_product(v, v)
+            size = work.eta[SPARE]
+            tail_product(v, v, size)
             for m in range(target.size):
                 size[m] = np.sqrt(size[m])
                 low, high = shift(v[0, m] - size[m], target[m]), shift(v[0, m] + size[m], target[m])

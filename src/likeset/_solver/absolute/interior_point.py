@@ -17,9 +17,20 @@ from typing import NamedTuple
 import numpy as np
 
 from likeset._solver.absolute.iterate import DUAL, PRIMAL, Iterate, gap_after, new_iterate, set_ball
-from likeset._solver.absolute.points import split_residual
+from likeset._solver.absolute.points import FORCE, split_residual
 from likeset._solver.absolute.predictor_corrector import advance
-from likeset._solver.absolute.primal_dual import Problem, new_workspace
+from likeset._solver.absolute.primal_dual import (
+    COUNT,
+    DIRECTIONS,
+    GAP,
+    LENGTH,
+    MISFIT_LEFT,
+    PATH,
+    STILL,
+    Problem,
+    Workspace,
+    new_workspace,
+)
 from likeset._solver.linalg.matrix import SUMS, dot
 from likeset._typing import EPS, Array
 from likeset.compiling import inner, kernel
@@ -197,41 +208,54 @@ def judge_maximum(
     return last or bound - value <= stop.tolerance * value or not bound - value < 0.5 * (previous - value)
 
 
-@kernel(fastmath=SUMS)
 def follow(problem: Problem, A: Array, starts: Array, lam: Array, mu: Array, stop: Stop, found: Found) -> int:
     """Follow the path of every row of A (of the minimum, if the level is not free); total number of iterations.
 
-    Path i starts at starts[i], inside the ball, with multiplier lam[i] of the level and products mu[i]. A lane that
-    has finished takes over the next path. One function for both tasks: compiling is expensive.
+    Path i starts at starts[i], inside the ball, with multiplier lam[i] of the level and products mu[i].
     """
     n_paths, d = A.shape
     n = problem.weights.size
     most = max(1, min(LANES, POINTS_IN_CACHE // max(n, 1)))
     rounds = max(1, -(-n_paths // most))
     lanes = -(-n_paths // rounds)  # no more than it takes to be done in as many rounds: few stay idle in the last
-    levels = 1 if problem.level_is_free else 0
-    at, step, trial = (
-        new_iterate(d, n, levels, lanes),
-        new_iterate(d, n, levels, lanes),
-        new_iterate(d, n, levels, lanes),
-    )
-    work = new_workspace(problem.Xt, n, lanes)
-    directions, residual, mismatch = np.zeros((d, lanes)), np.empty(n), np.empty(d)
-    index, count = np.zeros(lanes, dtype=np.int64), np.zeros(lanes, dtype=np.int64)
-    for m in range(lanes):
-        index[m] = -1  # the path each lane works on
-    misfit, length, gap, no_step = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), np.zeros(lanes)
+    at, step, trial = (new_iterate(d, n, 1 if problem.level_is_free else 0, lanes) for _ in range(3))
+    return follow_lanes(problem, A, starts, lam, mu, stop, found, at, step, trial, new_workspace(problem.Xt, n, lanes))
+
+
+@kernel(fastmath=SUMS)
+def follow_lanes(
+    problem: Problem,
+    A: Array,
+    starts: Array,
+    lam: Array,
+    mu: Array,
+    stop: Stop,
+    found: Found,
+    at: Iterate,
+    step: Iterate,
+    trial: Iterate,
+    work: Workspace,
+) -> int:
+    """The loop of :func:`follow`, with its memory. A lane that has finished takes over the next path.
+
+    One function for both tasks: compiling is expensive.
+    """
+    n_paths, d = A.shape
+    directions, mismatch, index, count = work.vectors[DIRECTIONS], work.line, work.turns[PATH], work.turns[COUNT]
+    misfit, length = work.of_lanes[MISFIT_LEFT], work.of_lanes[LENGTH]
+    gap, no_step, lanes = work.of_lanes[GAP], work.of_lanes[STILL], length.size
     upcoming, n_finished, iterations = 0, 0, 0
     while n_finished < n_paths:
         for m in range(lanes):
             if index[m] < 0 and upcoming < n_paths:
                 for j in range(d):
                     directions[j, m], at.delta[j, m] = A[upcoming, j], starts[upcoming, j]
+                residual = work.singles[FORCE, m]  # not in use between iterations
                 start_lane(problem, at, m, lam[upcoming], mu[upcoming], stop.slack, residual)
                 index[m], count[m], misfit[m] = upcoming, 0, 1.0
                 upcoming += 1
         gap_after(at, at, no_step, gap)
-        advance(problem, directions, at, work, step, trial, gap, length)
+        advance(problem, at, work, step, trial)
         gap_after(at, at, no_step, gap)
         iterations += 1
         for m in range(lanes):
@@ -244,6 +268,7 @@ def follow(problem: Problem, A: Array, starts: Array, lam: Array, mu: Array, sto
             if problem.level_is_free:
                 finished = judge_maximum(problem, A[i], at, m, gap[m], misfit[m], last, stop, found, i, mismatch)
             else:
+                residual = work.singles[FORCE, m]
                 finished = judge_minimum(problem, at, m, stop, found, residual, mismatch) or last
             if finished:
                 index[m] = -1

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from likeset._solver.absolute.ball_cone import boundary_rate
+from likeset._solver.absolute.ball_cone import SPARE, boundary_rate
 from likeset._solver.absolute.points import INVERSE_DUALS, INVERSE_PARTS
 from likeset._solver.linalg.matrix import SUMS
 from likeset._typing import EPS, Array
@@ -38,9 +38,11 @@ class Iterate(NamedTuple):
     height: Array
 
 
-@inner()
 def new_iterate(d: int, n: int, W: int, lanes: int) -> Iterate:
-    """An iterate of zeros for dimension d, n points and W levels."""
+    """An iterate of zeros for dimension d, n points and W levels.
+
+    Kernels are given their memory: compiling what would allocate it in them takes a second.
+    """
     return Iterate(
         np.zeros((d, lanes)),
         np.zeros((2, lanes, 2 * n)),
@@ -80,16 +82,16 @@ def largest_rate(step: Array, inverse: Array) -> float:
 
 
 @inner(fastmath=SUMS)
-def longest_step(at: Iterate, pairs: Array, step: Iterate, out: Array) -> None:
+def longest_step(at: Iterate, pairs: Array, eta: Array, step: Iterate, out: Array) -> None:
     """Longest multiple of the step that stays in all cones (inf if there is no limit), per lane.
 
     One length for primal and dual variables: two lengths zigzag along the curved side of the ball. ``pairs`` holds
-    the reciprocals of the points' variables.
+    the reciprocals of the points' variables, ``eta`` scratch.
     """
     _, lanes, W = at.levels.shape
-    of_ball, of_dual = np.empty(lanes), np.empty(lanes)
-    boundary_rate(at.cone[PRIMAL], step.cone[PRIMAL], of_ball)
-    boundary_rate(at.cone[DUAL], step.cone[DUAL], of_dual)
+    of_ball, of_dual, spare, more = eta[SPARE], eta[SPARE + 1], eta[SPARE + 2], eta[SPARE + 3]
+    boundary_rate(at.cone[PRIMAL], step.cone[PRIMAL], spare, more, of_ball)
+    boundary_rate(at.cone[DUAL], step.cone[DUAL], spare, more, of_dual)
     for m in range(lanes):
         primal = largest_rate(step.parts[PRIMAL, m], pairs[INVERSE_PARTS, m])
         dual = largest_rate(step.parts[DUAL, m], pairs[INVERSE_DUALS, m])

@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from likeset._solver.absolute.iterate import PRIMAL, Iterate
-from likeset._solver.absolute.mixture_bounds import log_average
+from likeset._solver.absolute.mixture_bounds import log_average_at
 from likeset._solver.absolute.mixture_data import Problem
 from likeset._solver.absolute.mixture_path import find_centre, maximise
 from likeset._solver.linalg.matrix import SUMS, dot
@@ -75,7 +75,7 @@ class Prepared(Kernel):
         elif self.start is not None and len(todo):
             unit = A[todo] / size[todo, None]
             outer_radius = self.radius * (1.0 + 32.0 * EPS)
-            room = self.level - log_average(self.problem, np.zeros(A.shape[1]))
+            room = self.level - log_average_at(self.problem, np.zeros(A.shape[1]))
             steps, bounds, _ = maximise(
                 self.problem, unit, self.start, self.level, self.outer_level, room, outer_radius, tolerance
             )
@@ -190,7 +190,7 @@ def prepare(target: MixtureSet) -> Prepared:
     zero = np.zeros(d)
     whole = around(zero, True)
     if not (len(points) and X.any()):
-        status = "regular" if log_average(whole, zero) <= level + rounding else "empty"
+        status = "regular" if log_average_at(whole, zero) <= level + rounding else "empty"
         return Prepared(status, zero, -np.inf, radius, level, level, None, None)
     start, best, value, bound = find_centre(whole, level, 0.1 * rounding)
     if bound > level + rounding:
@@ -198,7 +198,7 @@ def prepare(target: MixtureSet) -> Prepared:
     outer_level = max(level + rounding, bound + LEAST_SLACK * scale)
     status = "regular" if value < level - rounding else "point"
     centre = start.delta[:, 0].copy()
-    if not log_average(whole, centre) < level:
+    if not log_average_at(whole, centre) < level:
         centre = best
     problem = around(centre, False)
     start.delta[:] = 0.0

@@ -14,10 +14,9 @@ from likeset.compiling import inner, kernel
 
 
 @inner(fastmath=SUMS)
-def exponents(problem: Problem, delta: Array) -> Array:
-    """m_k."""
+def exponents(problem: Problem, delta: Array, sums: Array, m: Array) -> None:
+    """Write m_k; ``sums`` is scratch, one number per covariate."""
     K, W = problem.slopes.size, problem.heights.size
-    sums, m = np.empty(K), np.empty(W)
     for b in range(K):
         z = dot(problem.X[b], delta)
         sums[b] = problem.slopes[b] * z
@@ -25,13 +24,12 @@ def exponents(problem: Problem, delta: Array) -> Array:
             sums[b] += problem.weights[i] * abs(problem.offsets[i] - z)
     for k in range(W):
         m[k] = problem.heights[k] + dot(problem.masks[k], sums)
-    return m
 
 
 @kernel(fastmath=SUMS)
-def log_average(problem: Problem, delta: Array) -> float:
-    """log sum_k exp m_k."""
-    m = exponents(problem, delta)
+def log_average(problem: Problem, delta: Array, sums: Array, m: Array) -> float:
+    """log sum_k exp m_k; the last two arguments are scratch, one number per covariate and per window."""
+    exponents(problem, delta, sums, m)
     top, total = m[0], 0.0
     for k in range(m.size):
         top = max(top, m[k])
@@ -40,12 +38,22 @@ def log_average(problem: Problem, delta: Array) -> float:
     return float(top + math.log(total))
 
 
+def log_average_at(problem: Problem, delta: Array) -> float:
+    """The same with memory of its own, for Python."""
+    return float(log_average(problem, delta, np.empty(len(problem.slopes)), np.empty(len(problem.heights))))
+
+
 @inner(fastmath=SUMS)
-def half_space(problem: Problem, at: Iterate, m: int, g: Array) -> float:
-    """Write g; return f with  Phi(delta) >= f + g'delta  for every delta, from the multipliers of lane m."""
+def half_space(problem: Problem, at: Iterate, m: int, pulls: Array, g: Array) -> float:
+    """Write g; return f with  Phi(delta) >= f + g'delta  for every delta, from the multipliers of lane m.
+
+    ``pulls`` is scratch, one number per covariate.
+    """
     n, K, W = problem.weights.size, problem.slopes.size, problem.heights.size
     voices, dual = at.levels[DUAL, m], at.parts[DUAL, m]
-    lam, value, pulls = 0.0, 0.0, np.zeros(K)
+    lam, value = 0.0, 0.0
+    for b in range(K):
+        pulls[b] = 0.0
     for k in range(W):
         lam += voices[k]
     for k in range(W):
@@ -69,8 +77,13 @@ def half_space(problem: Problem, at: Iterate, m: int, g: Array) -> float:
 
 
 @inner(fastmath=SUMS)
-def pull_inside(problem: Problem, delta: Array, level: float, room: float, square_room: float) -> None:
-    """Move delta to the last point of the set, but for a sliver, on the way from the centre (room nats below)."""
+def pull_inside(
+    problem: Problem, delta: Array, level: float, room: float, square_room: float, sums: Array, m: Array
+) -> None:
+    """Move delta to the last point of the set, but for a sliver, on the way from the centre (room nats below).
+
+    The last two arguments are scratch of :func:`log_average`.
+    """
     inner, square = dot(problem.centre, delta), dot(delta, delta)
     t = 1.0
     if square + 2.0 * inner > square_room:
@@ -80,7 +93,7 @@ def pull_inside(problem: Problem, delta: Array, level: float, room: float, squar
     for _ in range(30):
         for j in range(delta.size):
             delta[j] *= t
-        excess = log_average(problem, delta) - level
+        excess = log_average(problem, delta, sums, m) - level
         if not excess > 0.0:
             return
         t = room / (room + excess * (1.0 + 1e-9) + 4.0 * EPS * room)  # Phi is convex along the way

@@ -35,7 +35,9 @@ BALL_SHARE = 0.1
 
 BORDER, SPREAD, ROWS, LENGTHS, PULLS = 0, 1, 2, 3, 4
 WINDOW_MISFIT, WINDOW_AIMS, ROOTS, DIRECTION, SOLVED, SUM = 0, 1, 2, 3, 4, 5
-GRADIENT, ALONG = 0, 1
+GRADIENT, ALONG, DIRECTIONS = 0, 1, 2
+GAP, STILL, LENGTH, TARGET, REACHABLE = 0, 1, 2, 3, 4
+PATH, COUNT = 0, 1
 DIVISOR, PUSHED = 0, 1
 
 
@@ -77,11 +79,14 @@ class Workspace(NamedTuple):
                      U'^-1 sqrt(v) R, and scratch: SUM
     upper            (lanes, W, W + d + 1): the factor U of sqrt(v) E sqrt(v) = U'U, and beside it Z = U'^-1 sqrt(v) B
                      and U'^-1 sqrt(v)
-    vectors          (2, d, lanes): GRADIENT, the stationarity residual; ALONG B'y
+    vectors          (3, d, lanes): GRADIENT, the stationarity residual; ALONG B'y; DIRECTIONS, the a
+    of_lanes         (5, lanes): GAP, the sum of the products; STILL, zeros; LENGTH, of the step taken; TARGET and
+                     REACHABLE products of one iteration
+    turns            (2, lanes): PATH that a lane works on, -1 for none; COUNT of its iterations
     scalars          (2, lanes): DIVISOR of y y', PUSHED y'R
     M                the Newton matrix, packed, then its Cholesky factor (:mod:`~likeset._solver.linalg.lanes`)
     joined           X', and beside it Z' of one lane, (d, K + W)
-    scaled, line, lost   scratch
+    scaled, line, point, g, lost   scratch
     """
 
     pairs: Array
@@ -93,11 +98,15 @@ class Workspace(NamedTuple):
     windows: Array
     upper: Array
     vectors: Array
+    of_lanes: Array
+    turns: IntArray
     scalars: Array
     M: Array
     joined: Array
     scaled: Array
     line: Array
+    point: Array
+    g: Array
     lost: BoolArray
 
 
@@ -110,32 +119,30 @@ def ball_weight(problem: Problem) -> float:
     return max(1.0, BALL_SHARE * (2.0 * problem.weights.size + problem.heights.size))
 
 
-@inner()
 def new_workspace(problem: Problem, lanes: int) -> Workspace:
     """Scratch memory for one problem."""
     K, d = problem.X.shape
     n, W = problem.weights.size, problem.heights.size
     joined, row_stiffness = np.zeros((d, K + W)), np.zeros((lanes, K + W))
-    for b in range(K):
-        for j in range(d):
-            joined[j, b] = problem.X[b, j]
-    for m in range(lanes):
-        for k in range(W):
-            row_stiffness[m, K + k] = 1.0
+    joined[:, :K], row_stiffness[:, K:] = problem.Xt, 1.0
     return Workspace(
         np.zeros((6, lanes, 2 * n)),
         np.zeros((3, lanes, n)),
         np.zeros((5, d + 1, lanes)),
-        np.zeros((2, lanes)),
+        np.zeros((6, lanes)),
         row_stiffness,
         np.zeros((5, lanes, K)),
         np.zeros((6, lanes, W)),
         np.zeros((lanes, W, W + d + 1)),
-        np.zeros((2, d, lanes)),
+        np.zeros((3, d, lanes)),
+        np.zeros((5, lanes)),
+        np.zeros((2, lanes), dtype=np.int64),
         np.zeros((2, lanes)),
         np.zeros((d * (d + 1) // 2, lanes)),
         joined,
         np.zeros((d, K + W)),
+        np.zeros(d),
+        np.zeros(d),
         np.zeros(d),
         np.zeros(lanes, dtype=np.bool_),
     )

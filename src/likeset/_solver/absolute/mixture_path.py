@@ -24,7 +24,22 @@ from likeset._solver.absolute.iterate import (
     set_ball,
 )
 from likeset._solver.absolute.mixture_bounds import exponents, half_space, log_average, pull_inside
-from likeset._solver.absolute.mixture_data import GRADIENT, Problem, Workspace, ball_weight, new_workspace
+from likeset._solver.absolute.mixture_data import (
+    COUNT,
+    DIRECTIONS,
+    GAP,
+    GRADIENT,
+    LENGTH,
+    LENGTHS,
+    PATH,
+    STILL,
+    SUM,
+    TARGET,
+    Problem,
+    Workspace,
+    ball_weight,
+    new_workspace,
+)
 from likeset._solver.absolute.mixture_steps import advance, degree
 from likeset._solver.absolute.mixture_system import factorise, newton_step
 from likeset._solver.absolute.points import split_residual
@@ -67,14 +82,17 @@ class Found(NamedTuple):
 
 
 @inner(fastmath=SUMS)
-def start_minimum(problem: Problem, at: Iterate, level: float) -> None:
+def start_minimum(problem: Problem, at: Iterate, work: Workspace, level: float) -> None:
     """Set the single lane of an iterate at delta = 0 (theta = centre, inside the ball) near the central path.
 
     The wanted products mu come from how far Phi may have to fall. Stationarity and the windows' equations may fail.
     """
     W = problem.heights.size
     slacks, voices = at.levels[PRIMAL, 0], at.levels[DUAL, 0]
-    m = exponents(problem, np.zeros(problem.centre.size))
+    point, m = work.point, work.windows[SUM, 0]
+    for j in range(point.size):
+        point[j] = 0.0
+    exponents(problem, point, work.rows[LENGTHS, 0], m)
     top, total = m[0], 0.0
     for k in range(W):
         top = max(top, m[k])
@@ -105,7 +123,7 @@ def start_support(
     for the direction goes FIRST_STEP of the way to the boundary. It is then dual feasible.
     """
     d, lanes = A.shape
-    target, length = np.empty(lanes), np.empty(lanes)
+    target, length = shared.of_lanes[TARGET], shared.of_lanes[LENGTH]
     lane = centre.delta.shape[1] - 1  # 0, the only one; functions would be compiled once more for a literal
     for m in range(lanes):
         copy_lane(centre, lane, out, m)
@@ -113,7 +131,7 @@ def start_support(
         for j in range(d):
             shared.vectors[GRADIENT, j, m] = A[j, m]
     newton_step(problem, out, shared, step, target, 0.0)
-    longest_step(out, shared.pairs, step, length)
+    longest_step(out, shared.pairs, shared.eta, step, length)
     for m in range(lanes):
         length[m] *= FIRST_STEP
     move(out, step, length)
@@ -129,21 +147,22 @@ def start_support(
 
 @inner(fastmath=SUMS)
 def judge_minimum(
-    problem: Problem, at: Iterate, m: int, gap: float, stop: Stop, found: Found, point: Array, g: Array
+    problem: Problem, at: Iterate, m: int, gap: float, stop: Stop, found: Found, work: Workspace
 ) -> tuple[bool, float]:
     """Whether the path of the minimum may be left, and the products to aim at otherwise.
 
     It is left where its level meets the level of the set, or, in thin sets, where the gap is below the rounding error,
     or where the lower bound shows that the set is empty.
     """
+    point, g, of_rows = work.point, work.g, work.rows[LENGTHS, m]
     for j in range(point.size):
         point[j] = at.delta[j, m]
-    value = log_average(problem, point)
+    value = log_average(problem, point, of_rows, work.windows[SUM, m])
     if value < found.values[0]:
         found.values[0] = value
         for j in range(point.size):
             found.points[0, j] = point[j]
-    f = half_space(problem, at, m, g)
+    f = half_space(problem, at, m, of_rows, g)
     lower = f - problem.radius * np.sqrt(dot(g, g)) - dot(g, problem.centre)
     found.bounds[0] = max(found.bounds[0], lower)
     decided = found.bounds[0] > stop.level + stop.rounding or found.values[0] - found.bounds[0] <= stop.rounding
@@ -155,15 +174,17 @@ def judge_minimum(
 
 @inner(fastmath=SUMS)
 def judge_maximum(
-    problem: Problem, a: Array, at: Iterate, m: int, stop: Stop, found: Found, i: int, point: Array, g: Array
+    problem: Problem, a: Array, at: Iterate, m: int, stop: Stop, found: Found, i: int, work: Workspace
 ) -> bool:
-    """Note what lane m proves about direction i; whether its bound is attained to the tolerance."""
+    """Note what lane m proves about direction i, and its point; whether its bound is attained to the tolerance."""
+    point, g, of_rows = work.point, work.g, work.rows[LENGTHS, m]
     square = dot(problem.centre, problem.centre)
-    f = half_space(problem, at, m, g)
+    f = half_space(problem, at, m, of_rows, g)
     room = stop.outer_radius * stop.outer_radius - square
     bound, _, _ = certificate(a, g, stop.outer_level - f, problem.centre, room, stop.outer_radius)
     found.bounds[i] = min(found.bounds[i], bound)
-    pull_inside(problem, point, stop.level, stop.room, problem.radius * problem.radius - square)
+    ball_room = problem.radius * problem.radius - square
+    pull_inside(problem, point, stop.level, stop.room, ball_room, of_rows, work.windows[SUM, m])
     value = dot(a, point)
     if value > found.values[i]:
         found.values[i] = value
@@ -172,24 +193,43 @@ def judge_maximum(
     return found.bounds[i] - found.values[i] <= stop.tolerance * found.bounds[i]
 
 
-@kernel(fastmath=SUMS)
 def follow(problem: Problem, A: Array, centre: Iterate, stop: Stop, found: Found) -> None:
     """Follow the path of the minimum to the set's analytic centre, or from there those of all rows of A.
 
-    The single lane of ``centre`` is written in the one case and read in the other. A lane that has finished its
-    direction takes over the next one. One function for both tasks: compiling is expensive.
+    The single lane of ``centre`` is written in the one case and read in the other.
     """
     n_paths, d = A.shape
     n, W = problem.weights.size, problem.heights.size
     lanes = max(1, min(LANES, n_paths, NUMBERS_IN_CACHE // (4 * n + W * (W + d))))
-    at, step, ready = new_iterate(d, n, W, lanes), new_iterate(d, n, W, lanes), new_iterate(d, n, W, lanes)
+    at, step, ready = (new_iterate(d, n, W, lanes) for _ in range(3))
     work, shared = new_workspace(problem, lanes), new_workspace(problem, 0 if problem.minimising else lanes)
-    directions, ready_directions = np.zeros((d, lanes)), np.zeros((d, lanes))
-    none, gap, length, g, point = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), np.empty(d), np.empty(d)
-    index, count = np.zeros(lanes, dtype=np.int64), np.zeros(lanes, dtype=np.int64)
+    follow_lanes(problem, A, centre, stop, found, at, step, ready, work, shared)
+
+
+@kernel(fastmath=SUMS)
+def follow_lanes(
+    problem: Problem,
+    A: Array,
+    centre: Iterate,
+    stop: Stop,
+    found: Found,
+    at: Iterate,
+    step: Iterate,
+    ready: Iterate,
+    work: Workspace,
+    shared: Workspace,
+) -> None:
+    """The loop of :func:`follow`, with its memory. A lane that has finished its direction takes over the next one.
+
+    One function for both tasks: compiling is expensive.
+    """
+    n_paths, d = A.shape
+    directions, ready_directions = work.vectors[DIRECTIONS], shared.vectors[DIRECTIONS]
+    gap, none, length, point = work.of_lanes[GAP], work.of_lanes[STILL], work.of_lanes[LENGTH], work.point
+    index, count, lanes = work.turns[PATH], work.turns[COUNT], gap.size
     lane = centre.delta.shape[1] - 1  # 0, the only one; functions would be compiled once more for a literal
     if problem.minimising:
-        start_minimum(problem, at, stop.level)
+        start_minimum(problem, at, work, stop.level)
     else:
         for m in range(lanes):
             index[m] = -1  # the direction each lane works on
@@ -213,10 +253,10 @@ def follow(problem: Problem, A: Array, centre: Iterate, stop: Stop, found: Found
                 upcoming += 1
         gap_after(at, step, none, gap)
         if problem.minimising:
-            good, least_target = judge_minimum(problem, at, lane, gap[0], stop, found, point, g)
+            good, least_target = judge_minimum(problem, at, lane, gap[0], stop, found, work)
             if good or count[0] >= MAX_ITERATIONS:
                 break
-        advance(problem, directions, at, work, step, gap, least_target, length)
+        advance(problem, at, work, step, least_target)
         if problem.minimising:
             count[0] += 1
             if length[0] == 0.0:
@@ -232,7 +272,7 @@ def follow(problem: Problem, A: Array, centre: Iterate, stop: Stop, found: Found
                 point[j] = at.delta[j, m]
             last = length[m] == 0.0 or count[m] >= MAX_ITERATIONS
             if last or gap[m] <= 0.5 * stop.tolerance * dot(A[i], point):
-                good = judge_maximum(problem, A[i], at, m, stop, found, i, point, g)
+                good = judge_maximum(problem, A[i], at, m, stop, found, i, work)
                 if last or good:
                     found.iterations[i] = count[m]
                     index[m] = -1

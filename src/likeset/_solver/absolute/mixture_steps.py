@@ -8,10 +8,18 @@ from __future__ import annotations
 import numpy as np
 
 from likeset._solver.absolute.iterate import Iterate, clear_lane, gap_after, longest_step, move
-from likeset._solver.absolute.mixture_data import Problem, Workspace, ball_weight
+from likeset._solver.absolute.mixture_data import (
+    DIRECTIONS,
+    GAP,
+    LENGTH,
+    REACHABLE,
+    TARGET,
+    Problem,
+    Workspace,
+    ball_weight,
+)
 from likeset._solver.absolute.mixture_system import factorise, newton_step
 from likeset._solver.linalg.matrix import SUMS
-from likeset._typing import Array
 from likeset.compiling import inner, merged
 
 STEP_FRACTION = 0.99  # of the way to the boundary
@@ -26,25 +34,19 @@ def degree(problem: Problem) -> float:
 
 
 @merged(fastmath=SUMS)
-def advance(
-    problem: Problem,
-    A: Array,
-    at: Iterate,
-    work: Workspace,
-    step: Iterate,
-    gap: Array,
-    least_target: float,
-    length: Array,
-) -> None:
+def advance(problem: Problem, at: Iterate, work: Workspace, step: Iterate, least_target: float) -> None:
     """One predictor-corrector iteration aiming at mu >= least_target; writes the lengths of the steps taken.
 
-    ``gap`` is the sum of all products now. A lane where rounding has taken over stays where it is: length 0.
+    GAP is the sum of all products now. A lane where rounding has taken over stays where it is: length 0.
     """
-    factorise(problem, A, at, work)
-    target, reachable = np.zeros(gap.size), np.zeros(gap.size)
+    factorise(problem, work.vectors[DIRECTIONS], at, work)
+    gap, length = work.of_lanes[GAP], work.of_lanes[LENGTH]
+    target, reachable = work.of_lanes[TARGET], work.of_lanes[REACHABLE]
+    for m in range(gap.size):
+        target[m] = 0.0
     for stage in range(2):  # predictor, corrector
         newton_step(problem, at, work, step, target, float(stage))
-        longest_step(at, work.pairs, step, length)
+        longest_step(at, work.pairs, work.eta, step, length)
         if stage == 0:
             for m in range(gap.size):
                 length[m] = min(length[m], 1.0)

@@ -20,6 +20,7 @@ from likeset._solver.absolute.ball_cone import (
     GOAL,
     INVERSE,
     POINT,
+    SPARE,
     ball_products,
     move_ball,
     push_ball,
@@ -120,7 +121,7 @@ def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
     for m in range(lanes):
         factor_windows(problem, at, work, m)
         weighted_gram(work.joined, work.row_stiffness, m, work.scaled, M)
-    of_ball, of_level = np.empty(lanes), np.empty(lanes)
+    of_ball, of_level = work.eta[SPARE], work.eta[SPARE + 1]
     along, row = work.vectors[ALONG], 0
     for i in range(d):
         for m in range(lanes):
@@ -131,7 +132,7 @@ def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
             for m in range(lanes):
                 M[row, m] += of_ball[m] * w[1 + j, m] + of_level[m] * along[j, m]
             row += 1
-    factor_lanes(M, d, LOST_PIVOT, work.lost)
+    factor_lanes(M, d, LOST_PIVOT, work.lost, of_ball, of_level)
 
 
 @inner(fastmath=SUMS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likeset._solver.absolute.ball_cone import INVERSE, POINT, move_ball, push_ball, scale_ball
+from likeset._solver.absolute.ball_cone import INVERSE, POINT, SPARE, move_ball, push_ball, scale_ball
 from likeset._solver.absolute.iterate import DUAL, PRIMAL, Iterate
 from likeset._solver.absolute.points import (
     AIMS,
@@ -80,7 +80,7 @@ def assemble(problem: Problem, work: Workspace) -> None:
         for m in range(lanes):
             weighted_gram(problem.Xt, work.rows[ROW_STIFFNESS], m, work.scaled, M)
     # Without a ball w = 1 / eta = 0, without a level border = 0: what is missing adds nothing.
-    of_ball, of_level = level[LEVEL_FORCE], level[LEVEL_STEP]  # not in use yet
+    of_ball, of_level = work.eta[SPARE], work.eta[SPARE + 1]
     row = 0
     for i in range(d):
         for m in range(lanes):
@@ -123,7 +123,7 @@ def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
                 level[LEVEL_MISFIT, m] -= problem.slope[j] * at.delta[j, m]
                 border[j, m] -= problem.slope[j]
     assemble(problem, work)
-    factor_lanes(work.M, d, LOST_PIVOT, work.lost)
+    factor_lanes(work.M, d, LOST_PIVOT, work.lost, work.eta[SPARE], work.eta[SPARE + 1])
 
 
 @inner(fastmath=SUMS)

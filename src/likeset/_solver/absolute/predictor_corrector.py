@@ -10,8 +10,18 @@ import numpy as np
 from likeset._solver.absolute.goals import set_goals
 from likeset._solver.absolute.iterate import Iterate, clear_lane, copy_lane, gap_after, longest_step, move
 from likeset._solver.absolute.newton_system import factorise, newton_step
-from likeset._solver.absolute.primal_dual import Problem, Workspace
-from likeset._typing import Array
+from likeset._solver.absolute.primal_dual import (
+    AFTER,
+    CENTRED,
+    DIRECTIONS,
+    GAP,
+    LENGTH,
+    LONGEST,
+    PREDICTED,
+    TARGET,
+    Problem,
+    Workspace,
+)
 from likeset.compiling import merged
 
 STEP_FRACTION = 0.9  # of the way to the boundary is the least to go,
@@ -22,24 +32,25 @@ SHORTEST_STEP = 1e-7  # a shorter step means that rounding has taken over
 
 
 @merged()
-def advance(
-    problem: Problem, A: Array, at: Iterate, work: Workspace, step: Iterate, trial: Iterate, gap: Array, length: Array
-) -> None:
+def advance(problem: Problem, at: Iterate, work: Workspace, step: Iterate, trial: Iterate) -> None:
     """One iteration with predictor, corrector and centring; writes the lengths of the steps taken.
 
-    ``gap`` is the sum of all products now. A lane where rounding has taken over stays where it is: length 0.
+    GAP is the sum of all products now. A lane where rounding has taken over stays where it is: length 0.
     """
-    factorise(problem, A, at, work)
-    lanes = A.shape[1]
-    target, predicted, longest, after = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), np.zeros(lanes)
+    factorise(problem, work.vectors[DIRECTIONS], at, work)
+    of_lanes = work.of_lanes
+    gap, length, target, predicted = of_lanes[GAP], of_lanes[LENGTH], of_lanes[TARGET], of_lanes[PREDICTED]
+    longest, after, centred = of_lanes[LONGEST], of_lanes[AFTER], of_lanes[CENTRED]
+    lanes = gap.size
+    for m in range(lanes):
+        target[m] = centred[m] = 0.0
     # The gap of a point with all products equal to mu is degree * mu.
     degree = 2.0 * problem.weights.size + at.levels.shape[2] + (1.0 if problem.radius < np.inf else 0.0)
-    centred = np.zeros(lanes, dtype=np.bool_)
     for stage in range(3):
         into = trial if stage == 2 else step
         set_goals(problem, at, work, step, target, stage)
         newton_step(problem, at, work, into)
-        longest_step(at, work.pairs, into, longest)
+        longest_step(at, work.pairs, work.eta, into, longest)
         if stage == 0:
             for m in range(lanes):
                 predicted[m] = min(longest[m], 1.0)
@@ -49,9 +60,9 @@ def advance(
         else:
             for m in range(lanes):
                 if stage == 1 or min(longest[m], 1.0) > min(length[m], 1.0) + LEAST_GAIN:
-                    centred[m], length[m] = stage == 2, longest[m]
+                    centred[m], length[m] = stage - 1.0, longest[m]
     for m in range(lanes):
-        if centred[m]:
+        if centred[m] > 0.0:
             copy_lane(trial, m, step, m)
         length[m] = min((STEP_FRACTION + MORE_FRACTION * predicted[m]) * length[m], 1.0)
         if not length[m] > SHORTEST_STEP or not np.isfinite(step.delta[0, m]):

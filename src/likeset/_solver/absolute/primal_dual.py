@@ -39,7 +39,6 @@ import numpy as np
 
 from likeset._solver.linalg.lanes import BoolArray
 from likeset._typing import Array, IntArray
-from likeset.compiling import inner
 
 LANES_FOR_PAIRS = 8  # with fewer, a matrix product is not faster
 MOST_PAIRS = 2**20  # products kept; more would not stay in a cache
@@ -69,7 +68,9 @@ class Problem(NamedTuple):
 
 SCALE, LEVEL_MISFIT, LEVEL_GOAL, LEVEL_FORCE, LEVEL_STEP = 0, 1, 2, 3, 4
 ROW_STIFFNESS, BORDER_ROWS, ROWS = 0, 1, 2
-BORDER, GRADIENT = 0, 1
+BORDER, GRADIENT, DIRECTIONS = 0, 1, 2
+GAP, STILL, LENGTH, MISFIT_LEFT, TARGET, PREDICTED, LONGEST, AFTER, CENTRED = 0, 1, 2, 3, 4, 5, 6, 7, 8
+PATH, COUNT = 0, 1
 
 
 class Workspace(NamedTuple):
@@ -81,11 +82,14 @@ class Workspace(NamedTuple):
                      beta_i; LEVEL_MISFIT, how far it is from being met; LEVEL_GOAL, the product lam s to be reached;
                      LEVEL_FORCE, right-hand side; LEVEL_STEP, of lam
     rows             per covariate, (3, lanes, K): ROW_STIFFNESS, BORDER_ROWS, ROWS
-    vectors          (2, d, lanes): BORDER, the column of lam; GRADIENT, the stationarity residual
+    vectors          (3, d, lanes): BORDER, the column of lam; GRADIENT, the stationarity residual; DIRECTIONS, the a
     M                the Newton matrix, packed, then its Cholesky factor (:mod:`~likeset._solver.linalg.lanes`)
     products         x_ki x_kj with i <= j, (d (d + 1) / 2, K): one matrix product sums up h x x' in all lanes. With few
                      lanes summing one by one is faster, and there are none, (0, K)
-    scaled, lost     scratch
+    of_lanes         (9, lanes): GAP, the sum of the products; STILL, zeros; LENGTH, of the step taken; MISFIT_LEFT, of
+                     the violations at the start; the rest belongs to one iteration
+    turns            (2, lanes): PATH that a lane works on, -1 for none; COUNT of its iterations
+    scaled, lost, line   scratch
     """
 
     pairs: Array
@@ -97,33 +101,34 @@ class Workspace(NamedTuple):
     vectors: Array
     M: Array
     products: Array
+    of_lanes: Array
+    turns: IntArray
     scaled: Array
     lost: BoolArray
+    line: Array
 
 
-@inner()
 def new_workspace(Xt: Array, n: int, lanes: int) -> Workspace:
     """Scratch memory for the covariates in the columns of Xt and n points."""
     d, n_rows = Xt.shape
     n_pairs = d * (d + 1) // 2
-    many = lanes >= LANES_FOR_PAIRS and n_pairs * n_rows <= MOST_PAIRS
-    products, row = np.empty((n_pairs if many else 0, n_rows)), 0
-    if many:
-        for i in range(d):
-            for j in range(i, d):
-                for k in range(n_rows):
-                    products[row, k] = Xt[i, k] * Xt[j, k]
-                row += 1
+    products = np.empty((0, n_rows))
+    if lanes >= LANES_FOR_PAIRS and n_pairs * n_rows <= MOST_PAIRS:
+        first, second = np.triu_indices(d)
+        products = Xt[first] * Xt[second]
     return Workspace(
         np.zeros((6, lanes, 2 * n)),
         np.zeros((3, lanes, n)),
         np.zeros((5, d + 1, lanes)),
-        np.zeros((2, lanes)),
+        np.zeros((6, lanes)),
         np.ones((5, lanes)),  # SCALE is 1 in the minimum problem
         np.zeros((3, lanes, n_rows)),
-        np.zeros((2, d, lanes)),
+        np.zeros((3, d, lanes)),
         np.zeros((n_pairs, lanes)),
         products,
+        np.zeros((9, lanes)),
+        np.full((2, lanes), -1),
         np.zeros((d, n_rows)),
         np.zeros(lanes, dtype=np.bool_),
+        np.zeros(d),
     )

@@ -24,15 +24,14 @@ CONTRACT = {"contract"}
 
 
 @inner(fastmath=CONTRACT)
-def factor_lanes(M: Array, d: int, least: float, failed: BoolArray) -> bool:
+def factor_lanes(M: Array, d: int, least: float, failed: BoolArray, inverse: Array, diagonal: Array) -> bool:
     """Overwrite M = U'U by U. Lanes where a pivot is lost are marked in ``failed``; True if none is.
 
     A pivot is lost if it is not above ``least`` times the diagonal it came from. It is replaced by a huge one:
     solutions then do not move in that direction. Row k is complete once all rows above have been subtracted from
-    it; four at a time, to load and store it less often.
+    it; four at a time, to load and store it less often. The last two arguments are scratch, one number per lane.
     """
     lanes = M.shape[1]
-    inverse, diagonal = np.empty(lanes), np.empty(lanes)
     good = True
     row = 0
     for k in range(d):

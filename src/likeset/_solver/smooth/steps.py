@@ -160,7 +160,7 @@ def factor_shifted(M: Array, hessians: Array, lam: Array, mu: Array, first: int,
     Lane m of M belongs to column first + m of the Hessians.
     """
     lanes = M.shape[1]
-    extra, largest = np.zeros(lanes), np.empty(lanes)
+    extra, largest, spare = np.zeros(lanes), np.empty(lanes), np.empty(lanes)
     for _ in range(12):
         # M = lam H + mu I, plus extra times its own diagonal and a little against rounding
         for position in range(M.shape[0]):
@@ -180,7 +180,7 @@ def factor_shifted(M: Array, hessians: Array, lam: Array, mu: Array, first: int,
             for m in range(lanes):
                 M[row, m] += extra[m] * M[row, m] + 1e-16 * largest[m] + 1e-300
             row += d - j
-        if factor_lanes(M, d, 0.0, failed):
+        if factor_lanes(M, d, 0.0, failed, spare, largest):
             break
         for m in range(lanes):
             if failed[m]:
