@@ -254,7 +254,7 @@ def calls_from_python(source: Path, hidden: set[str]) -> list[str]:
 
     def look(node: ast.AST, compiled: bool) -> None:
         if isinstance(node, ast.FunctionDef):
-            compiled = compiled or bool(decorators(node) & {"kernel", "inner", "merged", "njit"})
+            compiled = compiled or bool(decorators(node) & {"kernel", "inner", "njit"})
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in hidden and not compiled:
             found.append(f"{source.name}:{node.lineno} {node.func.id}")
         for child in ast.iter_child_nodes(node):

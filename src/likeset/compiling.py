@@ -76,10 +76,9 @@ REORDER = {"reassoc", "contract"}
 def kernel(**options: Any) -> Callable[[Function], Function]:
     """A function that Python calls, kept on disk; 1 / 0 is inf, as in NumPy.
 
-    What makes compiling slow is the number of different functions and how often each one's code is optimised: once
-    by itself, and again as a part of every function that calls it, directly or not. So: few levels of calls, large
-    functions called from one place only, loops instead of array expressions (numba compiles a function for each
-    operation, those that only word its error messages included), and no ``np.dot`` where Python can do it.
+    What makes compiling slow is the number of statements, and of numba's own functions that they bring. So: loops
+    instead of array expressions (numba compiles a function for each operation, those that only word its error
+    messages included), memory from the caller, and no ``np.dot`` where Python can do it.
     """
     return njit(cache=True, error_model="numpy", no_cfunc_wrapper=True, **_KERNEL, **options)
 
@@ -96,11 +95,6 @@ def inner(**options: Any) -> Callable[[Function], Function]:
         **_PART,
         **options,
     )
-
-
-def merged(**options: Any) -> Callable[[Function], Function]:
-    """For a large function that is called from one place: it becomes part of its caller, and is optimised once."""
-    return njit(inline="always", error_model="numpy", **options)
 
 
 def cache_folder() -> Path | None:

@@ -9,8 +9,8 @@ While types are inferred, numba looks up operations in tables whose keys hold al
 compares them property by property, a hundred thousand times. :class:`Settings` compares the dictionary behind them,
 which saves another tenth.
 
-LLVM unrolls loops, after it has made vector instructions of them: three times the machine code, which takes half of
-LLVM's time and runs no faster here. :class:`RolledLoops` tells it not to.
+LLVM unrolls loops, after it has made vector instructions of them: more machine code, which takes a third longer to
+make and runs no faster here. :class:`RolledLoops` tells it not to.
 
 All go through ``pipeline_class``, the door that numba has for this, and touch no function but ours.
 """
@@ -26,7 +26,10 @@ from numba.core import config
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import Compiler, Flags
 from numba.core.compiler_machinery import PassManager, register_pass
-from numba.core.typed_passes import NativeLowering
+from numba.core.typed_passes import NativeLowering, NopythonRewrites
+from numba.core.untyped_passes import InlineClosureLikes
+
+IDLE = (InlineClosureLikes, NopythonRewrites)  # for closures, and for expressions of arrays: kernels have neither
 
 
 class Settings(Flags):
@@ -122,12 +125,11 @@ class KernelCompiler(Compiler):
         super().__init__(typingctx, targetctx, library, args, return_type, Settings(flags), locals)
 
     def define_pipelines(self) -> list[PassManager]:
-        """Numba's pipeline with its last step exchanged."""
+        """Numba's pipeline without the steps that find nothing to do here, and with its last one exchanged."""
         pipelines: list[PassManager] = super().define_pipelines()
         for pipeline in pipelines:
-            pipeline.passes = [
-                (self.lowering if step is NativeLowering else step, why) for step, why in pipeline.passes
-            ]
+            steps = ((step, why) for step, why in pipeline.passes if step not in IDLE)
+            pipeline.passes = [(self.lowering if step is NativeLowering else step, why) for step, why in steps]
             pipeline.finalize()
         return pipelines
 

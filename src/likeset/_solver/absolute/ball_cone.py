@@ -24,7 +24,7 @@ import numpy as np
 
 from likeset._solver.linalg.matrix import SUMS
 from likeset._typing import Array
-from likeset.compiling import inner, merged
+from likeset.compiling import inner
 
 SMALLEST = 1e-290  # keeps cone norms positive when rounding puts a vector on the boundary
 
@@ -83,7 +83,7 @@ def scale(w: Array, eta: Array, sign: float, v: Array, shift: Array, out: Array)
             out[j, m] = eta[m] * v[j, m] + shift[m] * w[j, m]
 
 
-@merged(fastmath=SUMS)
+@inner(fastmath=SUMS)
 def scale_ball(cone: Array, cones: Array, etas: Array) -> None:
     """The scaling of primal v and dual y (``cone``): w, eta and W y."""
     v, y, w, eta, v_square, y_square = cone[0], cone[1], cones[POINT], etas[PLAIN], etas[SPARE], etas[SPARE + 1]
@@ -107,7 +107,7 @@ def scale_ball(cone: Array, cones: Array, etas: Array) -> None:
     scale(w, eta, 1.0, y, y_square, cones[SCALED])
 
 
-@merged(fastmath=SUMS)
+@inner(fastmath=SUMS)
 def ball_products(share: float, step: Array, cones: Array, eta: Array) -> None:
     """Write the product of share W y + W^{-1} dv and share W y + W dy, for steps (dv, dy), to FIRST.
 
@@ -128,7 +128,7 @@ def ball_products(share: float, step: Array, cones: Array, eta: Array) -> None:
         p[0, m] = p[0, m] * q[0, m] + total[m]
 
 
-@merged(fastmath=SUMS)
+@inner(fastmath=SUMS)
 def push_ball(y: Array, cones: Array, eta: Array, force: Array) -> None:
     """Add what the ball's goal pushes delta by to ``force`` (d, lanes); FIRST is kept for :func:`move_ball`.
 
@@ -153,7 +153,7 @@ def push_ball(y: Array, cones: Array, eta: Array, force: Array) -> None:
             force[j, m] += cones[SECOND, 1 + j, m] - y[1 + j, m]
 
 
-@merged(fastmath=SUMS)
+@inner(fastmath=SUMS)
 def move_ball(y: Array, cones: Array, eta: Array, delta: Array, step: Array) -> None:
     """The ball's part of the Newton step, given that of delta; y is the multiplier now."""
     step_v, step_y = step[0], step[1]

@@ -20,7 +20,7 @@ from likeset._solver.absolute.mixture_data import (
 )
 from likeset._solver.absolute.mixture_system import factorise, newton_step
 from likeset._solver.linalg.matrix import SUMS
-from likeset.compiling import inner, merged
+from likeset.compiling import inner
 
 STEP_FRACTION = 0.99  # of the way to the boundary
 SHORTEST_STEP = 1e-7  # a shorter step means that rounding has taken over
@@ -33,7 +33,7 @@ def degree(problem: Problem) -> float:
     return 2.0 * problem.weights.size + problem.heights.size + ball_weight(problem)
 
 
-@merged(fastmath=SUMS)
+@inner(fastmath=SUMS)
 def advance(problem: Problem, at: Iterate, work: Workspace, step: Iterate, least_target: float) -> None:
     """One predictor-corrector iteration aiming at mu >= least_target; writes the lengths of the steps taken.
 

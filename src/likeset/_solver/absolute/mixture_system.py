@@ -61,10 +61,10 @@ from likeset._solver.absolute.points import (
 from likeset._solver.linalg.lanes import backward_lanes, factor_lanes, forward_lanes
 from likeset._solver.linalg.matrix import LOST_PIVOT, SUMS, weighted_gram
 from likeset._typing import Array
-from likeset.compiling import inner, merged
+from likeset.compiling import inner
 
 
-@merged(fastmath=SUMS)
+@inner(fastmath=SUMS)
 def weigh_points(problem: Problem, parts: Array, work: Workspace) -> None:
     """Stiffness, shares and misfits of the points, and what they add up to per covariate; z is in ROWS.
 

@@ -41,10 +41,10 @@ from likeset._solver.absolute.primal_dual import (
 from likeset._solver.linalg.lanes import backward_lanes, factor_lanes, forward_lanes
 from likeset._solver.linalg.matrix import LOST_PIVOT, SUMS, weighted_gram
 from likeset._typing import Array
-from likeset.compiling import inner, merged
+from likeset.compiling import inner
 
 
-@merged(fastmath=SUMS)
+@inner(fastmath=SUMS)
 def weigh_points(problem: Problem, parts: Array, work: Workspace) -> None:
     """Stiffness, shares and misfits of the points, and what they add to the equations of delta and lam."""
     weights, starts, n = problem.weights, problem.starts, problem.weights.size
@@ -69,7 +69,7 @@ def weigh_points(problem: Problem, parts: Array, work: Workspace) -> None:
             sum_segments(starts, force, work.rows[BORDER_ROWS, m])
 
 
-@merged(fastmath=SUMS)
+@inner(fastmath=SUMS)
 def assemble(problem: Problem, work: Workspace) -> None:
     """M: the sums of h x x' over the covariates, the ball block, the ridge and the border's square."""
     _, d, lanes = work.vectors.shape

@@ -29,7 +29,7 @@ import numpy as np
 
 from likeset._solver.linalg.matrix import SUMS
 from likeset._typing import Array, IntArray
-from likeset.compiling import inner, merged
+from likeset.compiling import inner
 
 INVERSE_PARTS, INVERSE_DUALS, RATIOS, SHARES, GOALS, AIMS = 0, 1, 2, 3, 4, 5
 STIFFNESS, MISFIT, FORCE = 0, 1, 2
@@ -51,7 +51,7 @@ def split_residual(parts: Array, m: int, i: int, residual: float, share: float, 
     parts[1, m, i], parts[1, m, n + i] = mu / above, mu / below
 
 
-@merged(fastmath=SUMS)
+@inner(fastmath=SUMS)
 def weigh_lane(parts: Array, offsets: Array, owner: IntArray, z: Array, pairs: Array, singles: Array, m: int) -> None:
     """Reciprocals, ratios, stiffness, shares and misfits of lane m; z is that of every covariate."""
     n = offsets.size
@@ -78,7 +78,7 @@ def weigh_lane(parts: Array, offsets: Array, owner: IntArray, z: Array, pairs: A
         misfit[i] = offsets[i] - force[i] - (primal[i] - primal[n + i])
 
 
-@merged(fastmath=SUMS)
+@inner(fastmath=SUMS)
 def aim_lane(parts: Array, pairs: Array, m: int) -> None:
     """Aims of lane m, from its goals."""
     goals, inverse_dual, aims, primal = pairs[GOALS, m], pairs[INVERSE_DUALS, m], pairs[AIMS, m], parts[0, m]
@@ -86,7 +86,7 @@ def aim_lane(parts: Array, pairs: Array, m: int) -> None:
         aims[i] = goals[i] * inverse_dual[i] - primal[i]
 
 
-@merged(fastmath=SUMS)
+@inner(fastmath=SUMS)
 def push_lane(pairs: Array, singles: Array, m: int) -> None:
     """What the aims of lane m push u by: h (misfit - aim_r + aim_t), in ``force``."""
     aims, stiffness, misfit, force = pairs[AIMS, m], singles[STIFFNESS, m], singles[MISFIT, m], singles[FORCE, m]
@@ -95,7 +95,7 @@ def push_lane(pairs: Array, singles: Array, m: int) -> None:
         force[i] = stiffness[i] * (misfit[i] - aims[i] + aims[n + i])
 
 
-@merged(fastmath=SUMS)
+@inner(fastmath=SUMS)
 def move_lane(
     owner: IntArray, z_step: Array, scale: float, weights: Array, pairs: Array, singles: Array, step: Array, m: int
 ) -> None:

@@ -22,7 +22,7 @@ from likeset._solver.absolute.primal_dual import (
     Problem,
     Workspace,
 )
-from likeset.compiling import merged
+from likeset.compiling import inner
 
 STEP_FRACTION = 0.9  # of the way to the boundary is the least to go,
 MORE_FRACTION = 0.09  # and so much more after a predictor that could go all the way
@@ -31,7 +31,7 @@ LEAST_GAIN = 0.01  # in step length: otherwise centring is not worth its detour
 SHORTEST_STEP = 1e-7  # a shorter step means that rounding has taken over
 
 
-@merged()
+@inner()
 def advance(problem: Problem, at: Iterate, work: Workspace, step: Iterate, trial: Iterate) -> None:
     """One iteration with predictor, corrector and centring; writes the lengths of the steps taken.
 

@@ -37,7 +37,7 @@ from typing import NamedTuple
 import numpy as np
 
 from likeset._typing import EPS, Array
-from likeset.compiling import REORDER, inner, kernel, merged
+from likeset.compiling import REORDER, inner, kernel
 
 ROUNDING = 64 * EPS  # relative allowance for rounding in a sum of terms
 MAX_STEPS = 100
@@ -101,7 +101,7 @@ def pencil(
     return half_width - T, half_width, u, excess, slope
 
 
-@merged(fastmath=REORDER)
+@inner(fastmath=REORDER)
 def maximiser(
     rho: float, u: float, alpha: Array, h: Array, lowered: Array, g: Array, origin: Array, step: Array
 ) -> tuple[float, float, float, float]:
@@ -206,7 +206,7 @@ def maximise_into(
         upper[k] = base + bound + 8 * EPS * norm * origin_norm
 
 
-@merged(fastmath=REORDER)
+@inner(fastmath=REORDER)
 def best_ellipsoid(
     alpha: Array,
     outside: float,
