@@ -40,7 +40,7 @@ class LiveObjects:
         listed = ls.Windows.from_masks([[0.8, 0.1], [0.3, 0.9]], [[True, False]])
         patience = ls.Patience(3)
         self.windows = [around, listed, ls.Windows.covering(self.grid), patience, patience.beside(around)]
-        self.windows.append(patience.within(around))
+        self.windows += [patience.within(around), ls.OpeningWindows(), patience.beside(ls.OpeningWindows())]
         contrasts = [ls.Contrasts(np.eye(2), simultaneous, others=patience) for simultaneous in (True, False)]
         self.windows += [*contrasts, ls.Duels(np.eye(2))]
         self.sequences = [self._fed(f, self.plane) for f in self.families]

@@ -280,7 +280,8 @@ def guarded(tmp_path, monkeypatch):
     with open("/proc/self/statm") as file:
         used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, hard))
-    with warnings.catch_warnings():
+    # Tests that interrupt elsewhere in this process may have left NumPy's own silence behind.
+    with warnings.catch_warnings(), np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"):
         warnings.simplefilter("error")
         yield
     resource.setrlimit(resource.RLIMIT_AS, (soft, hard))

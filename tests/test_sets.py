@@ -90,6 +90,9 @@ def test_log_ratio_is_the_sum_over_raw_rows(family, weighting):
     [(0.5, None), (2.0, None), (np.inf, None), (0.5, ls.BiasWeighting("exact")), (2.0, ls.BiasWeighting("exact"))],
 )
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
+@pytest.mark.filterwarnings(
+    "ignore:Solution may be inaccurate"
+)  # said by CVXPY of its own value
 def test_upper_agrees_with_cvxpy(family, weighting, bound):
     sequence, _, _ = filled(family, n=40, bound=bound, weighting=weighting, seed=1)
     if sequence.set.is_empty:
@@ -194,7 +197,7 @@ def test_separable_logistic_data_without_a_bound():
 
 
 def test_all_zero_counts_without_a_bound():
-    sequence = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(1, np.inf), predictor=ls.FTRL())
+    sequence = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(1, np.inf), predictor=ls.FTRL(), voices=None)
     sequence.update([[1.0]] * 30, [0] * 30)
     low, high = sequence.set.interval([[1.0]])
     assert low[0] == -np.inf
@@ -204,7 +207,7 @@ def test_all_zero_counts_without_a_bound():
 
 
 def test_one_dimensional_gaussian_interval_in_closed_form():
-    pieces = {"predictor": ls.Mixture([1.0]), "alarm": False}
+    pieces = {"predictor": ls.Mixture([1.0]), "voices": None}
     sequence = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(1, np.inf), 0.05, **pieces)
     y = np.random.default_rng(0).normal(0.3, 1.0, size=50)
     sequence.update(np.ones(50), y)

@@ -22,6 +22,7 @@ from likeset._typing import Array
 from likeset.errors import InvalidArgumentError
 from likeset.extras import optional_packages
 from likeset.families import Bernoulli, Gaussian
+from likeset.families.nuisance_family import NuisanceFamily
 from likeset.families.unknown import Unknown
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet
@@ -48,7 +49,10 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
 
     def _begin(self, dim: int) -> None:
         bound = np.inf if self.bound is None else self.bound
-        self.sequence_ = ConfidenceSequence(self._family(), Linear(dim, bound), self.alpha)
+        family = self._family()
+        # Where sigma is unknown the alarm judges the form of the noise, and an estimator must fit whatever it is given.
+        alarm: Any = False if isinstance(family, NuisanceFamily) else "auto"
+        self.sequence_ = ConfidenceSequence(family, Linear(dim, bound), self.alpha, alarm=alarm)
 
     def _design(self, X: Array) -> Array:
         return np.column_stack([np.ones(len(X)), X]) if self.fit_intercept else X
