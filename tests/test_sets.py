@@ -90,9 +90,7 @@ def test_log_ratio_is_the_sum_over_raw_rows(family, weighting):
     [(0.5, None), (2.0, None), (np.inf, None), (0.5, ls.BiasWeighting("exact")), (2.0, ls.BiasWeighting("exact"))],
 )
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
-@pytest.mark.filterwarnings(
-    "ignore:Solution may be inaccurate"
-)  # said by CVXPY of its own value
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # said by CVXPY of its own value
 def test_upper_agrees_with_cvxpy(family, weighting, bound):
     sequence, _, _ = filled(family, n=40, bound=bound, weighting=weighting, seed=1)
     if sequence.set.is_empty:
