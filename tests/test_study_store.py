@@ -35,7 +35,8 @@ def evidence(study):
     probe = np.full(sequence.space.dim, 0.1)
     phi = ledger.embed(sequence._running.basis, ledger.x.rows[0])[1]
     next_score = sequence.forecaster.forecast(phi).log_density(ledger.y.rows[0])
-    ratio, ends = sequence.set.log_ratio(probe), sequence.set.interval(np.eye(len(probe)))
+    ratio = sequence.set.log_ratio(probe)
+    ends = () if sequence.set.is_empty else sequence.set.interval(np.eye(len(probe)))
     return (
         [part.rows.tobytes() for part in parts],
         ledger.gains.tobytes(),

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from likeset._typing import Array
-from likeset.errors import FileFormatError, InvalidArgumentError
+from likeset.curves import Curve
+from likeset.errors import FileFormatError
 from likeset.families.binomial import Bernoulli
-from likeset.families.curve_family import CurveFamily
+from likeset.families.canonical import canonical_form
 from likeset.persistence.descriptions import describe, piece_from
 from likeset.persistence.durable import STATE_BYTES_PER_ROW, STATE_EVERY, _begin, _contents, _continue, _restore
 from likeset.persistence.rebuild import Rows
@@ -68,13 +69,11 @@ class Engine:
         asked = questions(self.definition)
         arms = np.array([q.x for q in asked])
         tested = [q.direction for q in asked if not q.is_level or (q.against is not None and not q.is_control)]
-        try:
-            # Counts, proportions and lifetimes would keep every row, and without a bound answers would take seconds.
-            if tested and not isinstance(self.definition.family, CurveFamily):
-                self.sequence.expect(arms, purpose="inference", contrasts=np.array(tested))
-                return
-        except InvalidArgumentError:  # not for this family
-            pass
+        form = canonical_form(self.definition.family)
+        # Counts, proportions and lifetimes would keep every row, and without a bound answers would take seconds.
+        if tested and form is not None and form.curve is Curve.QUADRATIC:
+            self.sequence.expect(arms, purpose="inference", contrasts=np.array(tested))
+            return
         if poolable(self.definition) and self.sequence.space.bound == np.inf:
             # One ratio, so that a million rows can be pooled; with a bound patience is worth more.
             self.sequence._all_or_nothing(lambda undo: self.sequence._take_voices(undo, None), new_voices=True)

@@ -59,9 +59,9 @@ class Announced(Voices):
         """Whether windows of the other voices open by themselves."""
         return self.others is not None and self.others.opening
 
-    def look(self, space: Space, x: Array, opened: Array) -> tuple[bool, int]:
+    def _look(self, space: Space, x: Array, opened: Array) -> tuple[bool, int]:
         """As the other voices say."""
-        return (False, 0) if self.others is None else self.others.look(space, x, opened)
+        return (False, 0) if self.others is None else self.others._look(space, x, opened)
 
 
 def rows_of(name: str, value: Any) -> Array:

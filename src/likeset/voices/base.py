@@ -76,7 +76,7 @@ class Voices(ABC):
         """Whether windows open by themselves: then ``look`` is asked before every observation."""
         return False
 
-    def look(self, space: Space, x: Array, opened: Array) -> tuple[bool, int]:
+    def _look(self, space: Space, x: Array, opened: Array) -> tuple[bool, int]:
         """Whether a window opens at x, ``opened`` (rows, in order) being the centres so far; how many then hold x."""
         return False, 0
 
@@ -132,7 +132,7 @@ class Membership:
         key = x.tobytes()
         opened, found = self._looks.get(key, (None, (False, 0)))
         if opened is not self.opened:
-            found = self.voices.look(self.space, x, self.opened)
+            found = self.voices._look(self.space, x, self.opened)
             if len(self._looks) >= MANY:  # covariates that hardly come again are not worth their memory
                 self._looks.clear()
             self._looks[key] = self.opened, found

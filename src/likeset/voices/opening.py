@@ -71,7 +71,7 @@ class OpeningWindows(Voices):
         """They do."""
         return True
 
-    def look(self, space: Space, x: Array, opened: Array) -> tuple[bool, int]:
+    def _look(self, space: Space, x: Array, opened: Array) -> tuple[bool, int]:
         """A window opens at x if x is unlike all centres, as long as there is one left."""
         similar = self._similar(space, x, opened)
         opens = len(opened) < self.windows and bool(similar.max(initial=0.0) < self.cover)

@@ -139,9 +139,9 @@ class _Pair(Voices):
         """Whether windows of either open by themselves."""
         return self.first.opening or self.second.opening
 
-    def look(self, space: Space, x: Array, opened: Array) -> tuple[bool, int]:
+    def _look(self, space: Space, x: Array, opened: Array) -> tuple[bool, int]:
         """As the one says whose windows do."""
-        return (self.first if self.first.opening else self.second).look(space, x, opened)
+        return (self.first if self.first.opening else self.second)._look(space, x, opened)
 
 
 class Beside(_Pair):
