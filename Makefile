@@ -19,7 +19,7 @@ demo: $(READY)  ## three example studies in out/demo.db, and the page on them
 
 test: $(READY)  ## linters and all tests, side by side
 	@$(MAKE) --no-print-directory lint & linters=$$!; \
-	$(BIN)/python -m pytest -n 2 -q; tests=$$?; \
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q; tests=$$?; \
 	wait $$linters && exit $$tests
 
 test-slow: $(READY)  ## statistical tests that take minutes

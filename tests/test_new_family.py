@@ -268,7 +268,7 @@ def coverage_misses(runs, numerator, windowed):
     return misses
 
 
-@pytest.mark.parametrize("windowed", [False, True])
+@pytest.mark.parametrize("windowed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_adaptive_coverage(windowed):
     """More misses than this happen with probability below 1e-6 for a valid sequence; the seeds are fixed."""
     runs = 400

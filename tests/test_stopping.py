@@ -111,6 +111,7 @@ def test_a_killed_worker_costs_its_cell_one_more_try(tmp_path, jobs):
     assert "its worker was killed, 2 times" in failed.error and "SIGKILL" in failed.error
 
 
+@pytest.mark.slow
 def test_killing_a_worker_by_hand_does_not_cost_the_report(tmp_path):
     (tmp_path / "failures.txt").write_text("of an earlier run")
     process = started([*QUICK, "--jobs", "2", "--out", tmp_path])

@@ -150,7 +150,7 @@ def test_a_tilt_that_looks_at_the_outcome_is_found_out():
     ("family", "simultaneous"),
     [
         (ls.Poisson(), False),
-        (ls.Bernoulli(), True),
+        pytest.param(ls.Bernoulli(), True, marks=pytest.mark.slow),
         pytest.param(ls.Poisson(), True, marks=pytest.mark.slow),
         pytest.param(ls.Bernoulli(), False, marks=pytest.mark.slow),
     ],
