@@ -400,6 +400,7 @@ CAUSES = {
     "a penalty that is ragged": lambda: ls.VAW(penalty=[1, [2, 3]]),
     "names too long for a journal": lambda: ls.ConfidenceSequence.open("n" * 300, ls.Poisson(), ls.Linear(2, 1.0)),
     "names too long for a store": lambda: ls.Store("n" * 300),
+    "a matrix for a norm": lambda: SEQUENCE.set.given(ARMS, at_most=0.5, norm=np.array([[0.1, 0.2]])),
     "no limits for a row": lambda: SEQUENCE.set.evidence([[0.8, 0.1]], equal=()),
     "a reward that turns beyond 8": lambda: ls.UCB(wide(), [[10.0, 0.0]], reward=turns_at_nine),
     "the same as a Reward": lambda: ls.UCB(wide(), [[10.0, 0.0]], reward=ls.Reward(turns_at_nine)),

@@ -416,6 +416,11 @@ def test_no_rows_have_no_evidence():
     assert found.log_e_value.shape == found.gap.shape == (0,)
 
 
+def test_no_rows_have_no_bounds_of_a_function():
+    found = filled(ls.Gaussian(0.5)).set.bounds_of(lambda a, b: a - b, np.zeros((0, 3)), np.zeros((1, 3)))
+    assert found.lower.shape == found.upper.shape == found.gap.shape == (0,)
+
+
 def test_sets_that_are_no_e_processes_say_so():
     rival = comparison.applicable(ls.Gaussian(0.5), ls.Linear(2, 1.0), 0.1)
     levels = [c for c in rival.values() if hasattr(c.set, "has_other_levels")]

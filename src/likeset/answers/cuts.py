@@ -12,6 +12,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from math import inf
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def _within(whole: LikelihoodSet, rows: Array, at_least: Any, at_most: Any, norm
     """The set cut with | G theta | <= at_most in the l1 or the largest-entry norm."""
     if at_least is not None:
         raise InvalidArgumentError("at_least", at_least, "stands beside a norm", "norms are bounded by at_most= only")
-    if isinstance(norm, bool) or norm not in (1, inf):
+    if isinstance(norm, bool) or not isinstance(norm, Real) or norm not in (1, inf):
         raise InvalidArgumentError(
             "norm", norm, "is not 1 or inf", "pass 1, np.inf, or a space with another bound for the Euclidean norm"
         )

@@ -63,6 +63,8 @@ class Bounds:
 
 def bounds_of_function(s: LikelihoodSet, function: Function, X: Array, Y: Array) -> Bounds:
     """Extrema of function(x'theta, y'theta) over the set for pairs of rows (already checked, of equal number)."""
+    if not len(X):
+        return Bounds(np.zeros(0), np.zeros(0), np.zeros(0))
     with np.errstate(all="ignore"):  # functions may be infinite at the ends
         return _bounds(s, function, X, Y)
 
