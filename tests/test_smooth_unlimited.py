@@ -100,3 +100,23 @@ def test_directions_that_nobody_looked_into():
     sequence.update([[1.0, 0.0, 0.0], [0.5, 1.0, 0.0]] * 20, np.random.default_rng(2).poisson(2.0, size=40))
     low, high = sequence.set.interval(np.eye(3))
     assert np.isfinite([low[:2], high[:2]]).all() and np.isinf([low[2], high[2]]).all()
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=repr)
+def test_voices_far_out_are_shares_and_not_nan(family):
+    """Where e^z overflows several M_k are infinite: their r_k are finite, add up to one, and give a weighted set."""
+    target = problem(observed(family, 30, seed=4).set)
+    overflowed = 0
+    for size in (1e3, 1e6, 1e307):
+        for direction in np.vstack([np.eye(3), -np.eye(3)]):
+            with np.errstate(invalid="raise"):
+                exponents, r = dual.exponents_at(target, size * direction), dual.voices_at(target, size * direction)
+                weighted = dual.weighted_set(target, dual._between(dual._shares(target), r, 0.5))
+            assert (r >= 0.0).all() and r.sum() == pytest.approx(1.0) and np.isfinite(weighted.level)
+            endless = exponents == np.inf
+            overflowed += endless.any()
+            if endless.any():
+                shares = np.exp(target.voices.log_shares[endless])
+                np.testing.assert_allclose(r[endless], shares / shares.sum())
+                assert not r[~endless].any()
+    assert overflowed

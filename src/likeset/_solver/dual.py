@@ -169,9 +169,16 @@ def exponents_at(target: MixtureSet, theta: Array) -> Array:
 
 
 def voices_at(target: MixtureSet, theta: Array) -> Array:
-    """r_k, proportional to pi_k exp M_k(theta)."""
+    """r_k, proportional to pi_k exp M_k(theta); far out, where some M_k overflow, these have all to say, by pi_k.
+
+    Any r gives an outer bound: what is chosen among voices too large for a number is a matter of steps, not of proof.
+    """
     exponents = exponents_at(target, theta)
-    return np.asarray(np.exp(exponents - log_sum_exp(exponents)))
+    endless = exponents == np.inf
+    if endless.any():
+        exponents = np.where(endless, target.voices.log_shares, -np.inf)
+    voices = np.exp(exponents - exponents.max())  # huge ones leave no digits to a sum in the exponent
+    return np.asarray(voices / voices.sum())
 
 
 def log_average(target: MixtureSet, theta: Array) -> float:
