@@ -193,9 +193,10 @@ def _sequence_from(archive: Archive | Part, own: dict[str, Any]) -> ConfidenceSe
     shown = {role: piece for role, piece in todo.items() if not _has_state(piece)}
     with _blaming_the_file(archive, arguments_too=not is_own):
         data = rebuilt(sequence, rows, shown.values(), limits)
-    agree = same_coordinates(saved, running.ledger.merged.coordinates) and _sealed(archive, rows, states, heard)
-    if "seal" not in header and (running.alarm is not None or isinstance(sequence.family, NuisanceFamily)):
-        agree = False  # states that hold evidence need one
+    hold_evidence = running.alarm is not None or isinstance(sequence.family, NuisanceFamily)
+    agree = same_coordinates(saved, running.ledger.merged.coordinates) and _sealed(
+        archive, rows, states, heard, hold_evidence
+    )
     again = {
         role: _fresh(role, sequence)
         for role, piece in todo.items()
@@ -221,10 +222,19 @@ def _seal(arrays: Mapping[str, Array]) -> str:
     return digest.hexdigest()
 
 
-def _sealed(archive: Archive | Part, rows: Rows, states: dict[str, dict[str, Array]], heard: dict[str, Array]) -> bool:
-    """Whether rows and states are those that were written together; files of earlier releases do not say."""
+def _sealed(
+    archive: Archive | Part,
+    rows: Rows,
+    states: dict[str, dict[str, Array]],
+    heard: dict[str, Array],
+    hold_evidence: bool,
+) -> bool:
+    """Whether rows and states are those that were written together.
+
+    Files of earlier releases do not say: there states are believed unless they ``hold_evidence``.
+    """
     if "seal" not in archive.header:
-        return True
+        return not hold_evidence
     arrays = {f"ledger/{name}": getattr(rows, name) for name in ("x", "y", "weights", "log_q", "classes", "given")}
     arrays |= {f"{role}/{name}": array for role, state in states.items() for name, array in state.items()}
     arrays |= {f"alarm/{name}": array for name, array in heard.items()}
