@@ -175,7 +175,7 @@ def test_warm_start_is_cheap() -> None:
 
 
 def test_a_point_between_two_numbers_is_not_looked_for_again_and_again():
-    """The minimum lies between two neighbouring numbers: no step can be written, and each iteration would be the same."""
+    """The minimum lies between two neighbouring numbers: no step between them can be written."""
     between, looks = np.array([1.0]), []
 
     def steep(theta):
