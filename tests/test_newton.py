@@ -11,7 +11,7 @@ import pytest
 
 from likeset import curves
 from likeset._solver.evaluate import evaluate_terms
-from likeset._solver.newton import ball_step, minimise_over_ball, newton_ball, tangent_minimum
+from likeset._solver.newton import ball_step, minimise_convex, minimise_over_ball, newton_ball, tangent_minimum
 from likeset._solver.problem import CallableTerms, CurveTerms
 from likeset.curves import Curve
 from likeset.elementwise import exp_parts, log_parts
@@ -172,3 +172,17 @@ def test_warm_start_is_cheap() -> None:
     s[3] += 1
     warm = newton_ball(level_set.X, 1, terms.a, s, 0.1, 3.0, cold[0], 1e-6, 100)
     assert warm[3] <= 2 and warm[1] - warm[2] <= 1e-6
+
+
+def test_a_point_between_two_numbers_is_not_looked_for_again_and_again():
+    """The minimum lies between two neighbouring numbers: no step between them can be written."""
+    between, looks = np.array([1.0]), []
+
+    def steep(theta):
+        looks.append(theta)
+        above = float(theta[0] - 1.0) - 1e-16  # at one it is below, at the next number above
+        return 1e30 * above**2, 1e-2, np.array([2e30 * above]), lambda: np.array([[2e30]])
+
+    theta, value, lower, iterations = minimise_convex(steep, between, 0.0, 10.0, 0.0, 100, -math.inf)
+    assert theta == between and value == 1e30 * 1e-32 and lower <= 0.0
+    assert iterations <= 2 and len(looks) <= 3

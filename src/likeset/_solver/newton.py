@@ -349,13 +349,16 @@ def minimise_convex(
             iteration += 1
             step = 1.0
             for _ in range(MAX_HALVINGS):
-                trial = evaluate(theta + step * p)
+                there = theta + step * p
+                if (there == theta).all():  # the next point that can be written is further away, and every iteration
+                    return theta, value, lower, iteration  # would find the same
+                trial = evaluate(there)
                 if trial[0] <= value + 1e-4 * step * descent + ROUNDING * size:
                     break
                 step *= 0.5
             else:
                 break
             stalled = -descent <= ROUNDING * size
-            theta = theta + step * p
+            theta = there
             value, size, g, hessian = trial
     return theta, value, lower, iteration
