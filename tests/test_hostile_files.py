@@ -220,7 +220,7 @@ WRONG += ({"type": "Aggregate", "members": []}, {"own": "Mine"}, {"type": ["Pois
 
 @pytest.mark.parametrize(
     "name",
-    ["linear-Binomial-Mixture", *(pytest.param(n, marks=pytest.mark.slow) for n in EVERY)],
+    ["linear-Binomial-Mixture", "linear-own-state", *(pytest.param(n, marks=pytest.mark.slow) for n in EVERY)],
 )
 def test_wrong_settings(name, files, tmp_path):
     members = members_of(files(name))

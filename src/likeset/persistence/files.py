@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likeset._typing import Array
-from likeset.arguments import file_path
+from likeset.arguments import error_level, file_path
 from likeset.embedded import NOTHING
 from likeset.errors import FileFormatError, InvalidArgumentError, MissingPackageError, PieceError
 from likeset.families.merged import MergedData
@@ -291,6 +291,7 @@ def _check_header(archive: Archive | Part) -> None:
     for role in ROLES:
         if not isinstance(header[role], dict):
             raise ValueError(f"{role} is no description")
+    error_level("alpha", header["alpha"])  # here, where the user's own pieces cannot be to blame
     n, names = header["n_observations"], header["arrays"]
     # A row takes 8 bytes of log q, which save does not compress: the time to load is bounded by the size of the file.
     if not isinstance(n, int) or not 0 <= n <= FREE_ROWS + 4 * archive.size:

@@ -162,7 +162,7 @@ class Connections:
             return self._connect(f"{address}?mode=ro&immutable=1", uri=True)  # in a folder that cannot be written
 
     def _connect(self, address: str, uri: bool) -> sqlite3.Connection:
-        connection = sqlite3.connect(address, PATIENCE, isolation_level=None, check_same_thread=False, uri=uri)
+        connection = sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, check_same_thread=False, uri=uri)
         try:
             self._prepare(connection)
         except BaseException:
