@@ -1,5 +1,6 @@
 """The store of studies: continued, shared, killed, damaged, altered; nothing is lost, nothing counted twice."""
 
+import gc
 import os
 import sqlite3
 import subprocess
@@ -318,6 +319,17 @@ def test_a_closed_store_says_so(tmp_path):
     study.store.close()
     with pytest.raises(ls.StoreError, match="is closed"):
         study.tell(rows(0, 1))
+
+
+def test_a_store_that_nobody_closes_closes_its_connections(tmp_path):
+    study = opened(tmp_path / "a")
+    study.tell(rows(0, 2))
+    (connection,) = study.store._database._open
+    del study
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
+    assert opened(tmp_path / "a").n == 2
 
 
 # -- files that are not what they were ---------------------------------------------------------------------------------

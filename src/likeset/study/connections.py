@@ -84,6 +84,11 @@ class Connections:
                     connection.close()
             self._open, self._memory, self._here = [], None, threading.local()
 
+    def __del__(self) -> None:
+        """Studies are rarely closed by hand: Python 3.13 and later warn of connections that are left to themselves."""
+        if hasattr(self, "_closed"):  # as after a refused path it has not
+            self.close()
+
     # -- transactions -------------------------------------------------------------------------------------------------
 
     @contextmanager
