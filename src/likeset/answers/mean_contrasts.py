@@ -5,26 +5,35 @@ r"""Contrasts of means of announced pairs of arms: E[y] at one covariate against
     ratio         E[y] / E'[y]                    log mean            exp of it
     odds          p / (1 - p) by p' / (1 - p')    log odds            exp of it
 
-F is monotone in z, and a certified search in the two linear predictors answers (:mod:`likeset._solver.pairs`).
+F is monotone in z. In coordinates in which the pair's set is convex (:mod:`likeset._solver.pairs`) a polygon of tangents
+holds it (:mod:`likeset._solver.planar`), and "no difference" is a straight line: the set lies on one side of it if and
+only if the least log R there exceeds the level. So the ends of all contrasts and the evidence against "no difference"
+say the same, whichever is asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf, log
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from likeset._solver.pairs import largest_difference
-from likeset._typing import EPS, Array, Mask
+from likeset._solver.pairs import Diagonal, PairSet, diagonal
+from likeset._solver.planar import Outline
+from likeset._typing import EPS, Array, IntArray, Mask
 from likeset.answers.pairs import Bounds
+from likeset.answers.questions import Questions, announced
 from likeset.errors import EmptySetError, InvalidArgumentError
 from likeset.families.base import Family
 from likeset.families.canonical import Canonical
+from likeset.spaces.linear import Linear
 
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet
+
+KINDS = {"difference": 0.0, "ratio": 1.0, "odds": 1.0}  # and what they are where there is no difference
 
 
 @dataclass(frozen=True)
@@ -40,10 +49,6 @@ class Scale:
         if sign == 1.0 and shift == 0.0:
             return self
         return Scale(lambda u: F(sign * (u - shift)), self.rising == (sign > 0.0))
-
-    def negated(self, z: Array) -> Array:
-        """-F."""
-        return -self.F(z)
 
 
 def scale_of(family: Family, of: str) -> Scale:
@@ -74,28 +79,156 @@ def scale_of(family: Family, of: str) -> Scale:
     return Scale(F, bool(values[-1] > values[0]))
 
 
-def of_announced_pairs(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str) -> tuple[Mask, Bounds]:
-    """Which rows are announced pairs of arms, and bounds for these."""
-    n = len(X)
-    announced, found = np.zeros(n, dtype=bool), Bounds(np.zeros(n), np.zeros(n), np.zeros(n))
-    if s._questions is None or s._questions.measured is not None:
-        return announced, found
-    lengths = [np.hypot(np.linalg.norm(i, axis=1), o) for i, o in map(s._basis.coordinates, (X, Y))]
-    for row in range(n):
-        reach = np.array([lengths[0][row], lengths[1][row]])
-        pair = s._questions.pair(s._others, s.space, X[row], Y[row], reach)
-        if pair is None:
+@dataclass(frozen=True)
+class PairAnswers:
+    """All that is asked of one announced pair; ``ends`` is None if no two means are plausible.
+
+    ends       (low, high, gap) of every kind of contrast that makes sense
+    diagonal   the evidence that the two are alike
+    nats       that the pair's share of the error level costs
+    """
+
+    ends: dict[str, tuple[float, float, float]] | None
+    diagonal: Diagonal
+    nats: float
+    threshold: float
+
+    def evidence(self, sign: int) -> tuple[float, float]:
+        """Bounds of the evidence against sign (u - u') >= 0, or u = u' for 0, in nats."""
+        least, attained = (bound - self.nats for bound in self.diagonal.against(sign))
+        if sign == 0 or self.diagonal.apart == -sign:
+            decided = self.diagonal.apart != 0  # what rounding has decided in one place only is open everywhere
+            least = max(least, np.nextafter(self.threshold, inf)) if decided else min(least, self.threshold)
+        return least, max(least, attained)
+
+
+def answers_of_pair(s: LikelihoodSet, family: Family, x: Array, y: Array) -> PairAnswers | None:
+    """What the set of a pair says; None where the two rows are no announced pair of arms. Found once."""
+    key = x.tobytes(), y.tobytes()
+    if key not in s._pairs:
+        lengths = [float(np.hypot(np.linalg.norm(i), o[0])) for i, o in map(s._basis.coordinates, (x[None], y[None]))]
+        questions = s._questions
+        assert isinstance(questions, Questions)
+        pair = questions.pair(s._others, s.space, x, y, np.array(lengths))
+        s._pairs[key] = None if pair is None else _answers(pair, family, questions, s._others.threshold)
+    return s._pairs[key]
+
+
+def _answers(pair: PairSet, family: Family, questions: Questions, threshold: float) -> PairAnswers:
+    found = diagonal(pair)
+    outline = _Outlined(pair)
+    ends: dict[str, tuple[float, float, float]] | None = {}
+    for of in KINDS:
+        try:
+            scale = scale_of(family, of).at(questions.form)
+        except InvalidArgumentError:
             continue
-        scale = scale_of(family, of).at(s._questions.form)
-        high, most = largest_difference(pair, scale.F, scale.rising)
-        low, least = largest_difference(pair, scale.negated, not scale.rising)
-        if not high >= -low:
-            raise EmptySetError(s.alpha)
+        bounds = outline.ends(scale, of, found.apart)
+        if bounds is None:
+            ends = None
+            break
+        ends[of] = bounds
+    return PairAnswers(ends, found, log(questions.odds), threshold)
+
+
+class _Outlined:
+    """The pair's set, from outside."""
+
+    def __init__(self, pair: PairSet) -> None:
+        self.pair, self.outline = pair, None
+        enclosed = pair.enclosed()
+        self.is_empty = enclosed is None
+        if enclosed is None:
+            return
+        heard, low, high = enclosed
+        self.low, self.high = (_outward(pair.means(low), -1), _outward(pair.means(high), 1))
+        if np.isfinite([self.low, self.high]).all():
+            start = np.clip(pair.means(pair.most_likely()), self.low, self.high)
+            self.outline = Outline(heard.heights, pair.level + pair.rounding, self.low, self.high, start)
+            self.is_empty = self.outline.is_empty
+
+    def ends(self, scale: Scale, of: str, apart: int) -> tuple[float, float, float] | None:
+        """(low, high, gap) of a contrast; None if the set is empty."""
+        if self.is_empty:
+            return None
+        high, most = self._largest(lambda m: scale.F(self.pair.predictors(m)))
+        low, least = self._largest(lambda m: -scale.F(self.pair.predictors(m)))
         ends = np.array([-low, high, -least, most])
+        if not ends[1] >= ends[0]:
+            return None
         if of != "difference":
             with np.errstate(over="ignore"):
                 ends = np.exp(ends) * np.array([1.0 - 8 * EPS, 1.0 + 8 * EPS, 1.0, 1.0])
-        announced[row] = True
-        found.lower[row], found.upper[row] = ends[:2]
-        found.gap[row] = max(ends[1] - ends[3], ends[2] - ends[0])
-    return announced, found
+        neutral, above = KINDS[of], apart if scale.rising else -apart
+        if above > 0:  # outer bounds may leave open by a little what is decided
+            ends[0] = max(ends[0], np.nextafter(neutral, inf))
+        elif above < 0:
+            ends[1] = min(ends[1], np.nextafter(neutral, -inf))
+        else:
+            ends[:2] = min(ends[0], neutral), max(ends[1], neutral)
+        with np.errstate(invalid="ignore"):
+            gaps = np.array([ends[2] - ends[0], ends[1] - ends[3]])
+        return float(ends[0]), float(ends[1]), float(np.max(np.where(np.isnan(gaps), 0.0, np.maximum(gaps, 0.0))))
+
+    def _largest(self, F: Callable[[Array], Array]) -> tuple[float, float]:
+        if self.outline is not None:
+            return self.outline.largest(F)
+        with np.errstate(invalid="ignore"):  # one of the arms was never observed
+            at = np.array([self.low, self.high])
+            first, second = F(at[:, 0]), F(at[:, 1])
+            return float(np.nan_to_num(first.max() - second.min(), nan=inf)), -inf
+
+
+def _outward(m: Array, sign: int) -> Array:
+    return m + sign * 4 * EPS * np.abs(m)
+
+
+# -- rows of questions ----------------------------------------------------------------------------------------------
+
+
+def has_pairs(s: LikelihoodSet) -> bool:
+    """Whether pairs of arms were announced."""
+    questions = s._questions
+    return isinstance(questions, Questions) and questions.measured is None and questions.contrasts.minus is not None
+
+
+def of_announced_pairs(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str) -> tuple[Mask, Bounds]:
+    """Which rows are announced pairs of arms, and bounds for these."""
+    n = len(X)
+    asked, found = np.zeros(n, dtype=bool), Bounds(np.zeros(n), np.zeros(n), np.zeros(n))
+    if not has_pairs(s):
+        return asked, found
+    for row in range(n):
+        pair = answers_of_pair(s, family, X[row], Y[row])
+        if pair is None:
+            continue
+        if pair.ends is None:
+            raise EmptySetError(s.alpha)
+        scale_of(family, of)  # a typed error where it makes no sense
+        asked[row] = True
+        found.lower[row], found.upper[row], found.gap[row] = pair.ends[of]
+    return asked, found
+
+
+def evidence_of_pairs(s: LikelihoodSet, x: Array, limits: Array, hypothesis: str) -> tuple[Mask, Array, Array]:
+    """Rows that ask whether two announced arms are alike, or which is the larger, and bounds of the evidence there.
+
+    A row is such a question if it is a multiple of the difference of the two, and the limit is zero.
+    """
+    n = len(x)
+    asked, low, high = np.zeros(n, dtype=bool), np.zeros(n), np.zeros(n)
+    family, questions = s._family, s._questions
+    if family is None or not has_pairs(s) or not isinstance(s.space, Linear):
+        return asked, low, high
+    assert isinstance(questions, Questions)
+    first, second = (s.space.covariates(rows, "A") for rows in (questions.contrasts.A, questions.contrasts.minus))
+    number: IntArray = np.where(limits == 0.0, announced(questions.contrasts, s.space, x), -1)
+    for row in np.flatnonzero(number >= 0):
+        a, b = first[number[row]], second[number[row]]
+        pair = answers_of_pair(s, family, a, b)
+        if pair is None:
+            continue
+        larger = int(np.sign(x[row] @ (a - b)) * questions.form.sign)  # in which the row rises with u - u'
+        asked[row] = True
+        low[row], high[row] = pair.evidence({"equal": 0, "below": -larger, "above": larger}[hypothesis])
+    return asked, low, high
