@@ -212,8 +212,10 @@ def test_the_table_is_what_the_engine_says():
     table = study.table().set_index("level")
     np.testing.assert_array_equal(table["z_lower"], low)
     np.testing.assert_allclose(table["upper"], 1 / (1 + np.exp(-high)), rtol=1e-14)
-    between = sequence.set.interval([[-1.0, 0.0, 1.0]])
-    np.testing.assert_allclose([table.odds_lower["C"], table.odds_upper["C"]], np.exp(np.ravel(between)))
+    between = sequence.set.contrast([0.0, 0.0, 1.0], [1.0, 0.0, 0.0], of="odds")  # of the announced pair
+    np.testing.assert_array_equal([table.odds_lower["C"], table.odds_upper["C"]], np.ravel(tuple(between)))
+    e_value = sequence.set.evidence([-1.0, 0.0, 1.0], equal=0.0).e_value[0]
+    assert table.e_value["C"] == pytest.approx(e_value, rel=1e-12) and table.verdict["C"] == "better"
     counts = frame.groupby("variant")["converted"]
     np.testing.assert_array_equal(table["n"], counts.size())
     np.testing.assert_allclose(table["observed"], counts.mean())

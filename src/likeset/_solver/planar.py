@@ -39,7 +39,7 @@ class Outline:
 
     def __init__(self, heights: Heights, level: float, low: Array, high: Array, start: Array) -> None:
         self._heights, self.level = heights, level
-        self.low, self.width = low, np.maximum(high - low, 4 * EPS * np.maximum(np.abs(low), np.abs(high)))
+        self.low, self.high, self.width = low, high, high - low
         self.corners = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
         self.centre: Array | None = None
         self._find_centre(np.clip((start - low) / np.where(self.width > 0.0, self.width, 1.0), 0.0, 1.0))
@@ -51,7 +51,7 @@ class Outline:
 
     def at(self, v: Array) -> Array:
         """Points of the plane from coordinates in the box, never outside of it."""
-        return np.clip(self.low + self.width * v, self.low, self.low + self.width)
+        return np.clip(self.low + self.width * v, self.low, self.high)
 
     def f(self, v: Array) -> tuple[Array, Array]:
         """f and its gradient in the coordinates of the box."""

@@ -25,6 +25,7 @@ from likeset._solver.planar import Outline
 from likeset._typing import EPS, Array, IntArray, Mask
 from likeset.answers.pairs import Bounds
 from likeset.answers.questions import Questions, announced
+from likeset.curves import Curve
 from likeset.errors import EmptySetError, InvalidArgumentError
 from likeset.families.base import Family
 from likeset.families.canonical import Canonical
@@ -141,7 +142,7 @@ class _Outlined:
         if enclosed is None:
             return
         heard, low, high = enclosed
-        self.low, self.high = (_outward(pair.means(low), -1), _outward(pair.means(high), 1))
+        self.low, self.high = (_outward(pair, pair.means(z), sign) for z, sign in ((low, -1), (high, 1)))
         if np.isfinite([self.low, self.high]).all():
             start = np.clip(pair.means(pair.most_likely()), self.low, self.high)
             self.outline = Outline(heard.heights, pair.level + pair.rounding, self.low, self.high, start)
@@ -179,8 +180,9 @@ class _Outlined:
             return float(np.nan_to_num(first.max() - second.min(), nan=inf)), -inf
 
 
-def _outward(m: Array, sign: int) -> Array:
-    return m + sign * 4 * EPS * np.abs(m)
+def _outward(pair: PairSet, m: Array, sign: int) -> Array:
+    moved = m + sign * 4 * EPS * np.abs(m)
+    return np.minimum(moved, 1.0) if pair.curve is Curve.SOFTPLUS else moved
 
 
 # -- rows of questions ----------------------------------------------------------------------------------------------
@@ -190,6 +192,16 @@ def has_pairs(s: LikelihoodSet) -> bool:
     """Whether pairs of arms were announced."""
     questions = s._questions
     return isinstance(questions, Questions) and questions.measured is None and questions.contrasts.minus is not None
+
+
+def announced_pairs(s: LikelihoodSet, X: Array, Y: Array) -> Mask:
+    """Which rows are announced pairs of arms with a set that is not empty."""
+    found = np.zeros(len(X), dtype=bool)
+    if s._family is not None and has_pairs(s):
+        for row in range(len(X)):
+            pair = answers_of_pair(s, s._family, X[row], Y[row])
+            found[row] = pair is not None and pair.ends is not None
+    return found
 
 
 def of_announced_pairs(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str) -> tuple[Mask, Bounds]:

@@ -18,6 +18,7 @@ from likeset.curves import Curve
 from likeset.errors import FileFormatError
 from likeset.families.binomial import Bernoulli
 from likeset.families.canonical import canonical_form
+from likeset.families.poisson import Poisson
 from likeset.persistence.descriptions import describe, piece_from
 from likeset.persistence.durable import STATE_BYTES_PER_ROW, STATE_EVERY, _begin, _contents, _continue, _restore
 from likeset.persistence.rebuild import Rows
@@ -31,7 +32,11 @@ from likeset.study.factors import Levels
 from likeset.study.pooling import ALONE, can_pool, poolable, pooled
 from likeset.study.questions import questions
 from likeset.study.surface import space_of, surface_of
+from likeset.voices.announced import MOST
+from likeset.voices.automatic import automatic_voices
+from likeset.voices.contrasts import Contrasts
 
+SHARE = 0.7  # of the error level for differences from the control; the rest is for the levels themselves
 ROWS_AT_ONCE = 5000  # that are scored between two signs of progress
 TOLD = "told"  # how many rows a scored one stands for
 PARTS = tuple(part.name for part in fields(Rows))
@@ -70,12 +75,20 @@ class Engine:
         arms = np.array([q.x for q in asked])
         tested = [q.direction for q in asked if not q.is_level or (q.against is not None and not q.is_control)]
         form = canonical_form(self.definition.family)
-        # Counts, proportions and lifetimes would keep every row, and without a bound answers would take seconds.
         if tested and form is not None and form.curve is Curve.QUADRATIC:
             self.sequence.expect(arms, purpose="inference", contrasts=np.array(tested))
             return
-        if poolable(self.definition) and self.sequence.space.bound == np.inf:
-            # One ratio, so that a million rows can be pooled; with a bound patience is worth more.
+        space, family = self.sequence.space, self.definition.family
+        # One ratio, so that a million rows can be pooled; with a bound patience is worth more.
+        pooling = poolable(self.definition) and space.bound == np.inf
+        pairs = [(q.x, q.against) for q in asked if q.against is not None and not q.is_control]
+        alone = _levels_alone(self.definition) and not self.definition.campaign.given
+        if pairs and alone and form is not None and len(pairs) <= MOST:
+            variants, controls = (np.array(rows) for rows in zip(*pairs, strict=True))
+            others = None if pooling else automatic_voices(family, space, arms, "inference")
+            announced = Contrasts(variants, minus=controls, share=SHARE, others=others)
+            self.sequence.expect(arms, purpose="inference", contrasts=announced)
+        elif pooling:
             self.sequence._all_or_nothing(lambda undo: self.sequence._take_voices(undo, None), new_voices=True)
         else:
             self.sequence.expect(arms, purpose="inference")
@@ -202,8 +215,18 @@ class Engine:
             raise FileFormatError(f"the store is damaged: {error}; restore it from a backup.") from error
 
 
+def _levels_alone(definition: Definition) -> bool:
+    """Whether outcomes depend on the level of one factor and on nothing else: then arms are compared by counts."""
+    one_factor = definition.formula is None and len(definition.factors) == 1
+    return one_factor and isinstance(definition.factors[0], Levels) and not _shifted(definition)
+
+
+def _shifted(definition: Definition) -> bool:
+    """Whether rows have offsets that do not go into sums; exposure is one where counts are not of a Poisson law."""
+    exposed = "exposure" in definition.roles and type(definition.family) is not Poisson
+    return "offset" in definition.roles or exposed
+
+
 def _nothing_to_hear(definition: Definition) -> bool:
     """Zeros and ones with a probability of their own for every level: no law of single outcomes can contradict that."""
-    one_factor = definition.formula is None and len(definition.factors) == 1
-    levels = one_factor and isinstance(definition.factors[0], Levels)
-    return levels and type(definition.family) is Bernoulli and not {"trials", "offset"} & set(definition.roles)
+    return _levels_alone(definition) and type(definition.family) is Bernoulli and "trials" not in definition.roles
