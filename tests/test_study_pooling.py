@@ -29,6 +29,17 @@ def path(past, choices, rule):
     return arms
 
 
+def pair_of(study):
+    s = study.set
+    return s._questions.pair(s._others, s.space, np.array([0.0, 1.0]), np.array([1.0, 0.0]), np.ones(2))
+
+
+def all_evidence(study, thetas):
+    """log R: what levels go by, and the announced pair with its share."""
+    pair = np.log(engine.SHARE) + pair_of(study).values(thetas[:, ::-1])
+    return np.logaddexp(study.set.log_ratio(thetas), pair)
+
+
 RULES = {
     "repeat a success": lambda past, arms: (arms[-1] if past[-1] else 1 - arms[-1]) if arms else 0,
     "b after two successes": lambda past, arms: int(sum(past[-2:]) == 2),
@@ -48,7 +59,7 @@ def test_a_block_is_a_fair_bet_whatever_chooses_the_levels(rule, monkeypatch):
     thetas = np.array([[0.0, 0.0], [-1.0, 0.5], [2.0, -1.0], [0.3, 0.3]])
     p = 1 / (1 + np.exp(-thetas))
     growth = np.zeros(len(thetas))
-    before = start.set.log_ratio(thetas)
+    before = all_evidence(start, thetas)
     for block in itertools.product((0, 1), repeat=5):
         arms = path(past, block, RULES[rule])
         after = study("bernoulli")
@@ -56,7 +67,7 @@ def test_a_block_is_a_fair_bet_whatever_chooses_the_levels(rule, monkeypatch):
         after.tell(frame(arms, block))
         assert after.set.n_observations == 6 + len(set(arms))  # the block was pooled
         chance = np.prod([p[:, a] if y else 1 - p[:, a] for a, y in zip(arms, block, strict=True)], axis=0)
-        growth += chance * np.exp(after.set.log_ratio(thetas) - before)
+        growth += chance * np.exp(all_evidence(after, thetas) - before)
     assert (growth <= 1 + 1e-9).all() and (growth > 0.9).all()
 
 
@@ -78,6 +89,47 @@ def test_pooled_intervals_are_those_of_single_rows(family, monkeypatch):
     for name in ("n", "observed"):
         np.testing.assert_allclose(*([row[name] for row in s.rows()] for s in (one, other)))
     np.testing.assert_allclose(*([row["estimate"] for row in s.rows()] for s in (one, other)), rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", RATES)
+def test_pooled_pairs_are_those_of_single_rows(family, monkeypatch):
+    """Tilts see sums, whatever was pooled and whatever chose the levels; only the forecasts' ratio knows of blocks."""
+    rng = np.random.default_rng(5)
+    arms = [0]
+    y = []
+    for _ in range(1200):  # a level that did well comes again
+        draw = rng.poisson(RATES[family][arms[-1]]) if family == "poisson" else rng.random() < RATES[family][arms[-1]]
+        y.append(float(draw))
+        arms.append(arms[-1] if y[-1] and rng.random() < 0.9 else 1 - arms[-1])
+    pooled = study(family)
+    pooled.tell(frame(arms[:-1], y))
+    assert pooled._fresh()._pools and pooled.set.n_observations < 560
+    monkeypatch.setattr(pooling, "ALONE", 10**9)
+    rows = study(family)
+    rows.tell(frame(arms[:-1], y))
+    assert rows.set.n_observations == 1200
+    first, second = pair_of(pooled), pair_of(rows)
+    z = rng.normal(0.0, 1.0, size=(50, 2))
+    np.testing.assert_allclose(first._tilts(z[:, None]), second._tilts(z[:, None]), rtol=1e-12, atol=1e-9)
+    e = [np.log(s.rows()[1]["e_value"]) for s in (pooled, rows)]
+    assert e[0] == pytest.approx(e[1], abs=1e-3) and e[0] > 10.0
+    for name in ("difference_lower", "difference_upper", "ratio_lower", "ratio_upper"):
+        assert pooled.rows()[1][name] == pytest.approx(rows.rows()[1][name], rel=2e-3)
+
+
+def test_only_what_adds_up_is_pooled():
+    """Geometric counts of many rows are no geometric count; binomial ones are binomial with all their trials."""
+    rng = np.random.default_rng(6)
+    arms = rng.integers(0, 2, 900)
+    geometric = study(ls.Geometric())
+    geometric.tell(frame(arms, ls.Geometric().sample(np.array([0.0, 0.5])[arms], rng)))
+    assert geometric.set.n_observations == 900
+    line = geometric.rows()[0]
+    assert line["estimate"] == pytest.approx(line["observed"], rel=1e-3)
+    fours = study(ls.Binomial(4))
+    fours.tell(frame(arms, rng.binomial(4, np.array([0.4, 0.9])[arms])))
+    assert fours.set.n_observations < 540
+    assert [line["estimate"] for line in fours.rows()] == pytest.approx([1.6, 3.6], rel=0.05)
 
 
 def test_totals_pool_as_rows_do():
@@ -113,7 +165,7 @@ def test_pooled_rows_are_kept_and_travel(tmp_path, monkeypatch):
 def test_what_cannot_be_pooled_is_not():
     both = {"arm": ["a", "b"], "page": ["x", "y"]}
     assert not ls.Study("p", factors=both, outcome={"y": "bernoulli"}, store=None)._fresh()._pools
-    assert not study(ls.Gaussian(1.0))._fresh()._pools
+    assert not study(ls.Gaussian(1.0))._fresh()._pools and not study(ls.NegativeBinomial(0.5))._fresh()._pools
     assert not ls.Study("p", formula="~ x", outcome={"y": "poisson"}, store=None)._fresh()._pools
     with_voices = study("bernoulli", bound=3.0)
     assert with_voices._fresh()._pools == (with_voices._fresh().sequence.voices is None)

@@ -288,7 +288,7 @@ def _least_on_diagonal(target: PairSet) -> tuple[float, float]:
             wider = np.clip([middle - unit * 2.0**step, middle + unit * 2.0**step], low, high)
         at = np.unique(np.concatenate([at, wider]))
         values, slopes = _along(target, at)
-        if slopes[0] >= 0.0 and at[0] == low or slopes[-1] <= 0.0 and at[-1] == high:  # least at an end
+        if (slopes[0] >= 0.0 and at[0] == low) or (slopes[-1] <= 0.0 and at[-1] == high):  # least at an end
             return float(values.min()), float(values.min())
         if slopes[0] < 0.0 < slopes[-1]:
             break

@@ -3,7 +3,7 @@ r"""A convex set of the plane from outside: a polygon of tangents, refined where
     C = { v in a box :  f(v) <= level },      f convex, with its gradient
 
 At any point p, in C or not, f(v) >= f(p) + g'(v - p): all of C obeys g'(v - p) <= level - f(p). A box cut with such
-half-planes is a polygon that holds C. What is asked for is the largest G(v) = F(v_1) - F(v_2) over C with a monotone F.
+half-planes is a polygon that holds C. What is asked for is the largest G(v) = F(v_1) + H(v_2) over C, F and H monotone.
 It is largest on the boundary of the polygon, where pieces of edges bound it, whatever F is like in between. From that
 point towards the inside, a point p on the boundary of C is found, its tangent cuts the polygon, and so on, until what
 is attained in C is close enough. Cuts for one question serve the next ones.
@@ -82,35 +82,35 @@ class Outline:
             if before == len(self.corners) and not np.isfinite(value):
                 return
 
-    def largest(self, F: Function) -> tuple[float, float]:
-        """(certified upper bound, attained value) of the largest F(v_1) - F(v_2) over C; -inf where none is known."""
+    def largest(self, F: Function, H: Function) -> tuple[float, float]:
+        """(certified upper bound, attained value) of the largest F(v_1) + H(v_2) over C; -inf where none is known."""
         best = scale = -inf
         origin = -inf
         if self.centre is not None:
-            best = origin = float(self._G(F, self.centre[None])[0])
+            best = origin = float(self._G(F, H, self.centre[None])[0])
         bound = inf
         for _ in range(_MOST_CUTS):
             if self.is_empty:
                 return -inf, -inf
             scale = max(best - origin, 1e-12 * abs(best)) if best > -inf else inf
             tolerance = 0.25 * TOLERANCE * scale if 0.0 < scale < inf else 0.0
-            here, at = self._on_edges(F, tolerance)
+            here, at = self._on_edges(F, H, tolerance)
             bound = min(bound, here)
             if bound == inf or self.centre is None or bound - best <= TOLERANCE * scale:
                 break
             attained = self._cut_towards(at)
             if attained is None:  # the point itself is in C
-                best = max(best, float(self._G(F, at[None])[0]))
+                best = max(best, float(self._G(F, H, at[None])[0]))
                 break
-            best = max(best, float(self._G(F, attained[None])[0]))
+            best = max(best, float(self._G(F, H, attained[None])[0]))
         return max(bound, best), best
 
-    def _G(self, F: Function, v: Array) -> Array:
+    def _G(self, F: Function, H: Function, v: Array) -> Array:
         m = self.at(v)
         with np.errstate(invalid="ignore"):
-            return np.asarray(F(m[:, 0]) - F(m[:, 1]))
+            return np.asarray(F(m[:, 0]) + H(m[:, 1]))
 
-    def _on_edges(self, F: Function, tolerance: float) -> tuple[float, Array]:
+    def _on_edges(self, F: Function, H: Function, tolerance: float) -> tuple[float, Array]:
         """An upper bound of G on the polygon, and the point of its edges where G was largest."""
         starts = self.corners
         ends = np.roll(starts, -1, axis=0)
@@ -119,10 +119,10 @@ class Outline:
             t = np.linspace(0.0, 1.0, _PIECES + 1)[None, :, None]
             points = starts[:, None, :] * (1.0 - t) + ends[:, None, :] * t
             m = self.at(points.reshape(-1, 2)).reshape(points.shape)
-            first, second = F(m[..., 0]), F(m[..., 1])
+            first, second = F(m[..., 0]), H(m[..., 1])
             with np.errstate(invalid="ignore"):
-                own = first - second
-                bounds = np.maximum(first[:, 1:], first[:, :-1]) - np.minimum(second[:, 1:], second[:, :-1])
+                own = first + second
+                bounds = np.maximum(first[:, 1:], first[:, :-1]) + np.maximum(second[:, 1:], second[:, :-1])
             rounding = 8 * EPS * np.maximum(np.abs(first[:, 1:]) + np.abs(second[:, 1:]), 1e-300)
             with np.errstate(invalid="ignore"):
                 bounds = bounds + np.where(np.isfinite(rounding), rounding, 0.0)

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import inf, log
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from likeset._solver.pairs import Diagonal, PairSet, diagonal
-from likeset._solver.planar import Outline
+from likeset._solver.planar import Function, Outline
 from likeset._typing import EPS, Array, IntArray, Mask
 from likeset.answers.pairs import Bounds
 from likeset.answers.questions import Questions, announced
@@ -85,11 +86,13 @@ class PairAnswers:
     """All that is asked of one announced pair; ``ends`` is None if no two means are plausible.
 
     ends       (low, high, gap) of every kind of contrast that makes sense
+    arms       (low, high) of z of either arm
     diagonal   the evidence that the two are alike
     nats       that the pair's share of the error level costs
     """
 
     ends: dict[str, tuple[float, float, float]] | None
+    arms: tuple[tuple[float, float], tuple[float, float]]
     diagonal: Diagonal
     nats: float
     threshold: float
@@ -118,7 +121,8 @@ def answers_of_pair(s: LikelihoodSet, family: Family, x: Array, y: Array) -> Pai
 def _answers(pair: PairSet, family: Family, questions: Questions, threshold: float) -> PairAnswers:
     found = diagonal(pair)
     outline = _Outlined(pair)
-    ends: dict[str, tuple[float, float, float]] | None = {}
+    ends: dict[str, tuple[float, float, float]] = {}
+    empty = outline.is_empty
     for of in KINDS:
         try:
             scale = scale_of(family, of).at(questions.form)
@@ -126,10 +130,11 @@ def _answers(pair: PairSet, family: Family, questions: Questions, threshold: flo
             continue
         bounds = outline.ends(scale, of, found.apart)
         if bounds is None:
-            ends = None
-            break
-        ends[of] = bounds
-    return PairAnswers(ends, found, log(questions.odds), threshold)
+            empty = True
+        else:
+            ends[of] = bounds
+    arms = outline.arm(questions.form, 0), outline.arm(questions.form, 1)
+    return PairAnswers(None if empty else ends, arms, found, log(questions.odds), threshold)
 
 
 class _Outlined:
@@ -152,8 +157,15 @@ class _Outlined:
         """(low, high, gap) of a contrast; None if the set is empty."""
         if self.is_empty:
             return None
-        high, most = self._largest(lambda m: scale.F(self.pair.predictors(m)))
-        low, least = self._largest(lambda m: -scale.F(self.pair.predictors(m)))
+
+        def plus(m: Array) -> Array:
+            return scale.F(self.pair.predictors(m))
+
+        def minus(m: Array) -> Array:
+            return -plus(m)
+
+        high, most = self._largest(plus, minus)
+        low, least = self._largest(minus, plus)
         ends = np.array([-low, high, -least, most])
         if not ends[1] >= ends[0]:
             return None
@@ -171,13 +183,27 @@ class _Outlined:
             gaps = np.array([ends[2] - ends[0], ends[1] - ends[3]])
         return float(ends[0]), float(ends[1]), float(np.max(np.where(np.isnan(gaps), 0.0, np.maximum(gaps, 0.0))))
 
-    def _largest(self, F: Callable[[Array], Array]) -> tuple[float, float]:
+    def arm(self, form: Canonical, arm: int) -> tuple[float, float]:
+        """(low, high) of z of one arm."""
+        if self.is_empty:
+            return inf, -inf
+        ends = []
+        for sign in (-1.0, 1.0):  # of u = sign z + shift
+            parts: list[Function] = [np.zeros_like, np.zeros_like]
+            parts[arm] = partial(self._predictor, sign)
+            ends.append(self._largest(*parts)[0])
+        low, high = sorted((form.sign * (-ends[0] - form.shift), form.sign * (ends[1] - form.shift)))
+        return low, high
+
+    def _predictor(self, sign: float, m: Array) -> Array:
+        return sign * self.pair.predictors(m)
+
+    def _largest(self, F: Function, H: Function) -> tuple[float, float]:
         if self.outline is not None:
-            return self.outline.largest(F)
+            return self.outline.largest(F, H)
         with np.errstate(invalid="ignore"):  # one of the arms was never observed
             at = np.array([self.low, self.high])
-            first, second = F(at[:, 0]), F(at[:, 1])
-            return float(np.nan_to_num(first.max() - second.min(), nan=inf)), -inf
+            return float(np.nan_to_num(F(at[:, 0]).max() + H(at[:, 1]).max(), nan=inf)), -inf
 
 
 def _outward(pair: PairSet, m: Array, sign: int) -> Array:
@@ -202,6 +228,29 @@ def announced_pairs(s: LikelihoodSet, X: Array, Y: Array) -> Mask:
             pair = answers_of_pair(s, s._family, X[row], Y[row])
             found[row] = pair is not None and pair.ends is not None
     return found
+
+
+def within_pairs(s: LikelihoodSet, X: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Bounds of x'theta that announced pairs with the arm x know to be narrower: all that one set says holds at once.
+
+    A pair's set knows two arms, and pays for them only. Where two such bounds exclude each other, so that the data
+    refute the model, they are left as they were.
+    """
+    if s._family is None or not has_pairs(s):
+        return low, high
+    assert isinstance(s._questions, Questions)
+    if not s._questions.one_set:
+        return low, high
+    contrasts = s._questions.contrasts
+    narrower, lower = high.copy(), low.copy()
+    for a, b in zip(*(s.space.covariates(rows, "A") for rows in (contrasts.A, contrasts.minus)), strict=True):
+        at = [(row == X).all(axis=1) for row in (a, b)]
+        if at[0].any() or at[1].any():
+            pair = answers_of_pair(s, s._family, a, b)
+            for rows, ends in zip(at, () if pair is None else pair.arms, strict=False):
+                lower[rows], narrower[rows] = np.maximum(lower[rows], ends[0]), np.minimum(narrower[rows], ends[1])
+    fits = lower <= narrower
+    return np.where(fits, lower, low), np.where(fits, narrower, high)
 
 
 def of_announced_pairs(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str) -> tuple[Mask, Bounds]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from likeset._typing import Array
-from likeset.answers.mean_contrasts import announced_pairs
+from likeset.answers.mean_contrasts import announced_pairs, within_pairs
 from likeset.errors import LikesetError
 from likeset.families.base import Family
 from likeset.sets import LikelihoodSet
@@ -68,6 +68,11 @@ class Scale:
             if not beyond.any() or getattr(self, "link", "") != "identity":
                 return mean
             return np.where(beyond, z, mean)
+
+
+def predictor_ends(s: LikelihoodSet, X: Array) -> Ends:
+    """Bounds of x'theta, by all that the set knows: levels also by the pairs that they were announced in."""
+    return within_pairs(s, X, *s.interval(X))
 
 
 def contrasts(s: LikelihoodSet, scale: Scale, X: Array, Y: Array) -> dict[str, Contrast]:

@@ -36,7 +36,7 @@ from likeset.voices.announced import MOST
 from likeset.voices.automatic import automatic_voices
 from likeset.voices.contrasts import Contrasts
 
-SHARE = 0.7  # of the error level for differences from the control; the rest is for the levels themselves
+SHARE = 0.9  # of the error level for differences from the control; the rest is for the levels themselves
 ROWS_AT_ONCE = 5000  # that are scored between two signs of progress
 TOLD = "told"  # how many rows a scored one stands for
 PARTS = tuple(part.name for part in fields(Rows))

@@ -16,8 +16,9 @@ by level, the product above. Its tilts compare the two arms with z + u and z' + 
 
     prod_s p(y_s | z_s + u_s) / p(y_s | z_s) = exp [ u S - N (A(z + u) - A(z)) + u' S' - N' (A(z' + u') - A(z')) ],
 
-where only the sums of successes S and of trials N (counts and exposure) of the two levels enter. Each factor of the left
-side has expectation one given the past, whatever chose the level; the right side does not know how rows were pooled.
+where only the sums of successes S and of trials N (counts and exposure) of the two levels enter. Each factor of the
+left side has expectation one given the past, whatever chose the level; the right side does not know how rows were
+pooled.
 
 The first rows are scored one by one; later blocks have a small part of the rows before them, so that looks at earlier
 times stay fine-grained, and a million rows cost a few hundred scores.
