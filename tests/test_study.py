@@ -277,6 +277,7 @@ LAWS = {
     "gaussian": lambda mean, rng: rng.normal(mean, 0.7),
     "laplace(scale=0.5)": lambda mean, rng: rng.laplace(mean, 0.5),
     "weibull(shape=1.5)": lambda mean, rng: rng.weibull(1.5, len(mean)) * np.exp(-mean / 1.5),
+    "geometric": lambda mean, rng: rng.poisson(np.exp(mean) * rng.exponential(size=len(mean))),
     "gamma(shape=2)": lambda mean, rng: np.exp(mean) * rng.gamma(2.0, 0.5, len(mean)),
 }
 

@@ -5,10 +5,10 @@ r"""Contrasts of means of announced pairs of arms: E[y] at one covariate against
     ratio         E[y] / E'[y]                    log mean            exp of it
     odds          p / (1 - p) by p' / (1 - p')    log odds            exp of it
 
-F is monotone in z. In coordinates in which the pair's set is convex (:mod:`likeset._solver.pairs`) a polygon of tangents
-holds it (:mod:`likeset._solver.planar`), and "no difference" is a straight line: the set lies on one side of it if and
-only if the least log R there exceeds the level. So the ends of all contrasts and the evidence against "no difference"
-say the same, whichever is asked.
+F is monotone in z. In coordinates in which the pair's set is convex (:mod:`likeset._solver.pairs`) a polygon of
+tangents holds it (:mod:`likeset._solver.planar`), and "no difference" is a straight line: the set lies on one side of
+it if and only if the least log R there exceeds the level. So the ends of all contrasts and the evidence against "no
+difference" say the same, whichever is asked.
 """
 
 from __future__ import annotations
