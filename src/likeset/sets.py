@@ -198,7 +198,9 @@ class LikelihoodSet:
         most alpha. It exceeds 1/alpha exactly when the bounds of this set exclude the hypothesis: with ``below=c`` when
         ``lower(x) > c``; if the set is empty, whatever the hypothesis.
 
-        Where a function space carries a ``charge``, that many nats are taken off.
+        Where a function space carries a ``charge``, that many nats are taken off. Whether two announced arms are alike,
+        or which is the larger, x = a - a' with the limit 0, is answered by the pair's own set: beyond 1/alpha exactly
+        when :meth:`contrast` excludes "no difference". Other limits are for the other voices.
 
         >>> import likeset as ls
         >>> seq = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(dim=1, bound=3.0))

@@ -100,9 +100,11 @@ class PairAnswers:
     def evidence(self, sign: int) -> tuple[float, float]:
         """Bounds of the evidence against sign (u - u') >= 0, or u = u' for 0, in nats."""
         least, attained = (bound - self.nats for bound in self.diagonal.against(sign))
-        if sign == 0 or self.diagonal.apart == -sign:
-            decided = self.diagonal.apart != 0  # what rounding has decided in one place only is open everywhere
-            least = max(least, np.nextafter(self.threshold, inf)) if decided else min(least, self.threshold)
+        apart = self.diagonal.apart
+        if apart == 0:  # what rounding has decided in one place only is open everywhere
+            least = min(least, self.threshold)
+        elif sign in (0, -apart):
+            least = max(least, float(np.nextafter(self.threshold, inf)))
         return least, max(least, attained)
 
 
