@@ -175,6 +175,23 @@ def test_limits_other_than_zero_are_for_the_other_voices():
     assert found[0] > found[1] + 1.0  # the pair knows more
 
 
+def test_a_pair_without_plausible_means_refutes_the_model():
+    """The truth lies outside Theta: long before the other voices are sure of it, a pair that shares the level is."""
+    for simultaneous in (True, False):
+        voices = ls.Contrasts(ARMS[[1]], simultaneous, minus=ARMS[0], others=None, share=0.9)
+        sequence = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(3, 1.0), 0.05, voices=voices, alarm=False)
+        sequence.update(ARMS[:2], [10.0, 4.0], trials=[20, 20])
+        assert not sequence.set.is_empty
+        sequence.update(ARMS[:2], [90.0, 0.0], trials=[180, 180])
+        s = sequence.set
+        assert s.log_ratio([0.0, -0.99, 0.0]) < np.log(20.0)
+        with pytest.raises(ls.EmptySetError):
+            s.contrast(ARMS[[1]], ARMS[[0]])
+        assert s.is_empty == simultaneous
+        if simultaneous:
+            assert (s.evidence(ARMS, below=[0.1, 0.0, 0.5]).e_value > 20.0).all()
+
+
 def test_what_was_never_observed_has_no_bound():
     for family in (ls.Poisson(), ls.Bernoulli(), ls.Gamma(2.0)):
         voices = ls.Contrasts(ARMS[1:], minus=ARMS[0], others=None)
