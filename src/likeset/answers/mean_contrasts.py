@@ -209,7 +209,8 @@ class _Outlined:
             return self.outline.largest(F, H)
         with np.errstate(invalid="ignore"):  # one of the arms was never observed
             at = np.array([self.low, self.high])
-            return float(np.nan_to_num(F(at[:, 0]).max() + H(at[:, 1]).max(), nan=inf)), -inf
+            found = float(F(at[:, 0]).max() + H(at[:, 1]).max())
+        return (inf if np.isnan(found) else found), -inf
 
 
 def _outward(pair: PairSet, m: Array, sign: int) -> Array:
