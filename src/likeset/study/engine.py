@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -126,16 +127,25 @@ class Engine:
         if self.beside is not None:
             return self._update_beside(batch, on_rows)
         before, done = self.sequence.n_observations, 0
-        scored, told = pooled(self.definition, batch, len(self)) if self._pools else (batch, np.ones(len(batch)))
-        starts = range(0, len(scored), ROWS_AT_ONCE)
-        for start in counted(starts, len(starts), "scoring rows"):
-            part = scored.part(start, start + ROWS_AT_ONCE)
-            with shown_elsewhere() if len(starts) > 1 else nullcontext():
+        scored, told = batch, np.ones(len(batch))
+        blocks: list[int] = []
+        if self._pools:
+            scored, told, blocks = pooled(self.definition, batch, len(self))
+        alone = blocks[0] if blocks else len(scored)
+        starts = [*range(0, alone, ROWS_AT_ONCE), *blocks]
+        for start, stop in counted(pairwise([*starts, len(scored)]), len(starts), "scoring rows"):
+            part = scored.part(start, stop)
+            quiet = shown_elsewhere() if len(starts) > 1 else nullcontext()
+            with quiet, self._together() if start >= alone else nullcontext():
                 self.sequence.update(part.x, part.y, **part.options)
-            done += int(told[start : start + ROWS_AT_ONCE].sum())
+            done += int(told[start:stop].sum())
             on_rows(done)
         self._take(told)
         return self._parts(before) | {TOLD: told}
+
+    def _together(self) -> AbstractContextManager[None]:
+        """Rows meanwhile are one block: forecasts know of no other level's outcomes in it (``pooling``)."""
+        return self.sequence._running.forecaster.as_of_now()  # type: ignore[attr-defined, no-any-return]
 
     def _update_beside(self, batch: Batch, on_rows: Callable[[int], None]) -> dict[str, Array]:
         """The same where rows may have failed, and constraints have outcomes of their own."""

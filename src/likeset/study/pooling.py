@@ -12,7 +12,10 @@ whose beliefs do not touch each other (one factor, one column of the design each
 level or none (no voices whose classes would depend on how many rows a block has of a level).
 
 Announced pairs of arms are such ratios. A pair masks whole levels, so that what its ratio of forecasts hears is, level
-by level, the product above. Its tilts compare the two arms with z + u and z' + u', for fixed numbers u and u': by rows,
+by level, the product above. For that forecasts must know nothing of the other levels' rows in the block, whose number
+may depend on outcomes that are forecast. Beliefs about levels share the weights of their priors, and the accuracy of a
+fit; so all forecasts of a block are made at its beginning. Its tilts compare the two arms with z + u and z' + u', for
+fixed numbers u and u': by rows,
 
     prod_s p(y_s | z_s + u_s) / p(y_s | z_s) = exp [ u S - N (A(z + u) - A(z)) + u' S' - N' (A(z' + u') - A(z')) ],
 
@@ -77,17 +80,21 @@ def blocks(before: int, count: int) -> list[tuple[int, int]]:
     return found
 
 
-def pooled(definition: Definition, batch: Batch, before: int) -> tuple[Batch, Array]:
-    """The batch with rows of one level in one block as one row, and how many rows each of those stands for."""
+def pooled(definition: Definition, batch: Batch, before: int) -> tuple[Batch, Array, list[int]]:
+    """The batch with rows of one level in one block as one row, how many rows each of those stands for, and which of
+    them begin a block.
+    """
     size = size_name(definition.family)
     assert size is not None
     levels = batch.x.argmax(axis=1)
     sizes = batch.options.get(size, np.full(len(batch), float(getattr(definition.family, "trials", 1))))
     parts: list[tuple[Array, ...]] = []
+    begins: list[int] = []
     singles = max(0, min(ALONE - before, len(batch)))
     if singles:
         alone = slice(0, singles)
         parts.append((levels[alone], batch.y[alone], sizes[alone], np.ones(singles)))
+    made = singles
     for start, stop in blocks(before + singles, len(batch) - singles):
         block = slice(singles + start, singles + stop)
         seen, first = np.unique(levels[block], return_index=True)
@@ -96,6 +103,8 @@ def pooled(definition: Definition, batch: Batch, before: int) -> tuple[Batch, Ar
         sums = (np.bincount(chosen, weights=w, minlength=batch.x.shape[1]) for w in (batch.y[block], sizes[block]))
         y, units = (part[seen] for part in sums)
         parts.append((seen, y, units, np.bincount(chosen, minlength=batch.x.shape[1])[seen].astype(np.float64)))
+        begins.append(made)
+        made += len(seen)
     level, y, units, told = (np.concatenate(part) for part in zip(*parts, strict=True))
     options = {size: units} if size in batch.options or (told > 1).any() else {}
-    return Batch(np.eye(batch.x.shape[1])[level.astype(np.intp)], y, {}, None, options), told
+    return Batch(np.eye(batch.x.shape[1])[level.astype(np.intp)], y, {}, None, options), told, begins
