@@ -420,7 +420,7 @@ def fit_modes(beliefs: Beliefs, X: Array, terms: Terms) -> None:
     means, factors = beliefs.writable()
     assert not isinstance(terms, PointTerms)
     for j, prior in enumerate(beliefs.priors):
-        mode, *_ = minimise_over_ball(X, terms, 0.5 * prior, math.inf, means[j], MODE_GAP)
+        mode = minimise_over_ball(X, terms, 0.5 * prior, math.inf, means[j], Goal(MODE_GAP)).theta
         _, _, curvature = evaluate_terms(terms, X @ mode)
         means[j] = mode
         factors[j] = np.linalg.cholesky((X.T * curvature) @ X + prior * np.eye(X.shape[1]))
