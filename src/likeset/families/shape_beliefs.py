@@ -21,7 +21,8 @@ from likeset._solver.newton import Goal, curve_sum, newton_ball
 from likeset._typing import Array
 from likeset.embedded import Embedded
 from likeset.families.base import Family
-from likeset.families.beliefs import MODE_GAP, Beliefs, FittedPosterior
+from likeset.families.beliefs import Beliefs
+from likeset.families.fitted_posterior import MODE_GAP, FittedPosterior
 from likeset.families.outside import Believed
 from likeset.families.shape_sums import ShapeSums
 from likeset.state_checks import expect_array
