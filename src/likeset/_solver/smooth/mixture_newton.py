@@ -28,7 +28,7 @@ from likeset._solver.linalg.matrix import cholesky, dot, solve_lower, solve_lowe
 from likeset._solver.smooth.leading import NEGLIGIBLE
 from likeset._solver.smooth.mixture_sums import Centred, gradient_of, hessian_factor, rise_along, stretch, workspace
 from likeset._solver.smooth.rays import SLIVER
-from likeset._solver.smooth.steps import CORRECTIONS, Plane, active_multipliers, move_in_plane, room_at_end
+from likeset._solver.smooth.steps import CORRECTIONS, Plane, active_multipliers, move_in_plane
 from likeset._typing import EPS, Array
 from likeset.compiling import REORDER, inner, kernel
 
@@ -127,7 +127,8 @@ def follow_both_boundaries(
         rise = rise_along(c, new_u, 1.0, at)[0] if correction < CORRECTIONS else math.inf
         if not rise < math.inf or (beta == 0.0 and abs(c.e - rise) <= ENOUGH * c.e):
             break
-        room_g, room_q = room_at_end(plane, alpha, beta, c.e - rise, slacks[1], p)
+        room_g = c.e - rise + plane.ga - alpha * plane.gg - beta * plane.gb
+        room_q = slacks[1] - 0.5 * dot(p, p)
     return new_u
 
 

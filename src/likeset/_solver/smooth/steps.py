@@ -73,13 +73,7 @@ def active_multipliers(plane: Plane, slack_g: float, slack_b: float) -> tuple[fl
     return max(0.0, alpha), max(0.0, beta)
 
 
-@inner(fastmath={"contract"})
-def room_at_end(plane: Plane, alpha: float, beta: float, left: float, slack_b: float, p: Array) -> tuple[float, float]:
-    """The slacks measured where a step p ends: with ``left`` = e - dF there, and |p|^2/2 less for the ball."""
-    return left + plane.ga - alpha * plane.gg - beta * plane.gb, slack_b - 0.5 * dot(p, p)
-
-
-@inner(fastmath={"contract"})
+@inner()
 def move_in_plane(x: Array, more_g: float, along_g: Array, more_b: float, along_b: Array) -> None:
     """What a step is made of, as its multipliers grow: x -= more_g along_g + more_b along_b."""
     for j in range(x.shape[0]):
@@ -250,7 +244,8 @@ def follow_boundaries(
         for _ in range(CORRECTIONS):
             centred_terms(terms, u, 1.0, D, slope, weight)
             rise = linear + dot(g_turned, p) + directional(D, slope, weight, u)[0]
-            new_g, new_b = room_at_end(plane, alpha, beta, e - rise, slack_b[i], p)
+            new_g = e - rise + plane.ga - alpha * plane.gg - beta * plane.gb
+            new_b = slack_b[i] - 0.5 * dot(p, p)
             moved = max(abs(new_g - room_g) / e, 2.0 * abs(new_b - room_b) / e2)
             if not moved < math.inf or moved < FOLLOWED:
                 break
