@@ -19,7 +19,8 @@ import numpy as np
 from likeset._solver import Kernel
 from likeset._solver.evaluate import log_sum_exp
 from likeset._solver.problem import CurveTerms, VoiceTable
-from likeset._solver.tilted import Ratios, Tilt, TiltedKernel
+from likeset._solver.tilt_terms import Ratios, Tilt
+from likeset._solver.tilted import TiltedKernel
 from likeset._typing import Array
 from likeset.curves import Curve
 from likeset.evidence.evidence import ROUNDING, Evidence

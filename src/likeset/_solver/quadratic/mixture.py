@@ -29,6 +29,7 @@ import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms, log_sum_exp
 from likeset._solver.problem import CurveTerms, Kernel, MixtureSet, Solution, VoiceTable
+from likeset._solver.through import Through
 from likeset._solver.voice_sums import group_pulls
 from likeset._typing import EPS, Array, IntArray
 
@@ -40,27 +41,16 @@ DEAREST = 1e-7  # nats that few rows may cost; otherwise all of them are kept
 
 
 @dataclass(frozen=True)
-class Enclosed(Kernel):
+class Enclosed(Through):
     """A set without a ball that lies in one: along a direction that leaves the span it is unbounded.
 
     ``otherwise`` makes a slower kernel of the same set. It is asked where ``inner`` leaves a wide gap, which happens
     where rounding is large beside the level: both bounds hold, the sharper one counts.
     """
 
-    inner: Kernel
     otherwise: Callable[[], Kernel]
     wide: float = WIDE
     starts_near = True
-
-    @property
-    def status(self) -> str:  # type: ignore[override]
-        """As inside the ball."""
-        return self.inner.status
-
-    @property
-    def centre(self) -> Array:  # type: ignore[override]
-        """As inside the ball."""
-        return self.inner.centre
 
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
         found = self.inner._solve(A, near, tolerance)
