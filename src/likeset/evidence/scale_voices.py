@@ -25,11 +25,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from likeset._solver import Kernel
+from likeset._solver import Kernel, prepare_joint
 from likeset._solver.ball import Ball
 from likeset._solver.evaluate import log_sum_exp, reweighted, values_and_slopes
-from likeset._solver.nuisance import Gain, ScaleTerms
-from likeset._solver.problem import CurveTerms, VoiceTable
+from likeset._solver.nuisance import FURTHEST, Gain, ScaleTerms
+from likeset._solver.problem import CurveTerms, LevelSet, VoiceTable
 from likeset._solver.search import SearchKernel
 from likeset._solver.voice_sums import voice_exponents
 from likeset._typing import EPS, Array, Mask
@@ -40,6 +40,7 @@ from likeset.voices.directions import Measured
 
 _NEWTON = 120
 _FURTHEST = 300.0  # |log s| up to which kernels are asked
+_FAR = 10.0  # |log s| between the scale that fits best and the largest plausible one that only tied outcomes have
 _NOTHING = 1e-9  # nats that all terms together are worth at most where s is so small that they do not count
 
 
@@ -217,7 +218,20 @@ class ScaleVoices(OwnLevels):
         )  # fmt: skip
         kernel = joint.kernel
         values = self.groups.coordinates @ kernel.centre
-        return float(self._ratio(self._sums(self._losses(values[None])[0]), None)[1][0])
+        F = self._sums(self._losses(values[None])[0])
+        kindest = float(self._kindest(F)[0])
+
+        def plausible(t: float) -> bool:
+            return bool(self._ratio_at(F, np.array([t]))[0] <= self.threshold)
+
+        low, high = self.terms.range[0], kindest - _FAR
+        if high <= low or not plausible(high):
+            return kindest
+        # Residuals that are nothing beside scales that are plausible, too: only near the largest of these sets are wide.
+        while high - low > 0.1:
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if plausible(middle) else (middle, high)
+        return high + 1.0
 
     @cached_property
     def charge(self) -> float:
@@ -233,10 +247,31 @@ class ScaleVoices(OwnLevels):
         """What answers for extrema and emptiness."""
         if self.says_nothing:
             return Ball(self.groups.coordinates.shape[1], self.bound)
+        if self._refuted_at_every_scale:
+            return self._noiseless
         low, high = self._span
         return SearchKernel(
             self._kernel_at, self._depth, exp(-high), exp(-low), exp(-self._start), self.bound, inverse=True
         )  # fmt: skip
+
+    @cached_property
+    def _refuted_at_every_scale(self) -> bool:
+        """Whether R is above the level even where a theta explains every outcome, at whatever scale above zero."""
+        nothing = np.zeros((1, len(self._table.log_shares)))
+        t = self._kindest(nothing)
+        return float(self._ratio_at(nothing, t)[0]) > self.threshold + 64 * EPS * (1.0 + float(self._sizes(t)[0]))
+
+    @cached_property
+    def _noiseless(self) -> Kernel:
+        """The set at scale zero: every theta that explains all outcomes, up to rounding; none if there is noise."""
+        dimension = self.groups.coordinates.shape[1]
+        if self.terms.lo > 0.0 or self._without_noise > self.threshold + 64 * EPS * (1.0 + self._sizes(np.zeros(1))[0]):
+            return Ball(dimension, self.bound, empty=True)
+        groups, terms, kept = self.groups, self.terms, self.terms.counts > 0.0
+        unit = reweighted(terms.unit, np.ones(len(kept)), kept)
+        X = groups.coordinates[groups.owners[kept]]
+        rest = float(terms.rest.sum())
+        return prepare_joint(LevelSet(X, unit, -rest + 64 * EPS * rest, self.bound))
 
     def interval_of_scale(self) -> tuple[float, float] | None:
         """The least and the largest scale that some theta makes plausible; None if there is none."""
@@ -244,9 +279,10 @@ class ScaleVoices(OwnLevels):
         if self.says_nothing:
             return self.terms.scale(high), self.terms.scale(low)
         kernel = self.kernel
-        assert isinstance(kernel, SearchKernel)
         if kernel.status == "empty":
             return None
+        if not isinstance(kernel, SearchKernel):
+            return 0.0, 0.0
         ends = kernel.interval
         return (
             self.terms.scale(high if ends[0] <= kernel.low else -log(ends[0])),
@@ -290,9 +326,26 @@ class ScaleVoices(OwnLevels):
     def _ratio(self, F: Array, scale: float | None) -> tuple[Array, Array]:
         """log R and the log s it belongs to, from F of every voice."""
         t = self._kindest(F) if scale is None else np.full(len(F), self.terms.log_s(scale))
+        found = self._ratio_at(F, t)
+        if scale is None and self.terms.lo == 0.0:
+            exact = ~F.any(axis=1)
+            if exact.any():
+                found[exact], t[exact] = np.minimum(found[exact], self._without_noise), FURTHEST
+        return found, t
+
+    def _ratio_at(self, F: Array, t: Array) -> Array:
+        """log R at t, from F of every voice."""
         with np.errstate(over="ignore", invalid="ignore"):
             grown = np.where(F > 0.0, F * np.exp(t)[:, None], 0.0)
-        return log_sum_exp(self._gain(t)[0] + grown), t
+        return log_sum_exp(self._gain(t)[0] + grown)
+
+    @property
+    def _without_noise(self) -> float:
+        """log R at scale zero of a theta that explains every outcome: of voices that hear outcomes nothing is left."""
+        hears = self._plain[1] > 0.0
+        hears[:1] |= self.own > -inf
+        rest = self._table.log_shares + self._plain[0]
+        return float(np.logaddexp.reduce(rest[~hears], initial=-inf))
 
     def _kindest(self, F: Array) -> Array:
         """Where log R is least, for every row of F: R is convex in s, so its slope in t = log s changes sign once."""
@@ -314,7 +367,7 @@ class ScaleVoices(OwnLevels):
                 bend = (shares * (second + (first - slope[:, None]) ** 2)).sum(axis=1)
                 slope = np.where(np.isfinite(slope), slope, inf)
                 low, high = np.where(slope < 0.0, t, low), np.where(slope > 0.0, t, high)
-                new = t - slope / bend
+                new = t - np.divide(slope, bend, out=np.full(len(t), np.nan), where=bend > 0.0)
             # Between brackets, and halved now and then: where R grows like exp(e^t), Newton's steps have length one.
             steady = (bend > 0.0) & (low < new) & (new < high) & ((number % 4 != 3) | (np.abs(new - t) < 0.5))
             new = np.where(slope == 0.0, t, np.where(steady, new, 0.5 * (low + high)))
