@@ -60,16 +60,17 @@ def test_a_scale_with_a_lower_end_cannot_explain_ties(family):
 
 
 @pytest.mark.parametrize("family", FAMILIES.values())
-@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
-@pytest.mark.parametrize("spread", [0.0, 1e-12])
-def test_equal_outcomes_have_tight_bounds(family, unit, spread):
-    y = 3.0 * unit * (1.0 + spread * np.random.default_rng(1).normal(size=100))
+@pytest.mark.parametrize(
+    ("count", "unit", "spread"), [(400, 1.0, 0.0), (400, 1.0, 1e-12), (100, 1e-9, 0.0), (100, 1e9, 1e-12)]
+)
+def test_equal_outcomes_have_tight_bounds(family, count, unit, spread):
+    y = 3.0 * unit * (1.0 + spread * np.random.default_rng(1).normal(size=count))
     study = study_of(y, family(ls.Unknown()))
     for row in study.rows():
-        assert 3.0 * unit * (1 - 1e-3) < row["lower"] < 3.0 * unit < row["upper"] < 3.0 * unit * (1 + 1e-3)
+        assert 3.0 * unit * (1 - 1e-2) < row["lower"] < 3.0 * unit < row["upper"] < 3.0 * unit * (1 + 1e-2)
         assert row["e_value"] is None or row["e_value"] <= 1.0
     low, high = study.set.nuisance_interval()
-    assert low <= spread * 3.0 * unit and high < 1e-2 * unit
+    assert low <= spread * 3.0 * unit and high < 0.1 * unit
 
 
 def test_a_look_at_equal_outcomes_takes_no_more_kernels_than_one_at_others(monkeypatch):

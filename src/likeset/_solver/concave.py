@@ -83,7 +83,9 @@ class ConcaveSearch:
         if bound - value <= tolerance or width <= 1e-13 * abs(where):
             return None
         known = {p for p, _, _ in self.points}
-        untried = {end for end, lost in zip(self.ends, self.lost, strict=True) if not lost and end >= self.floor} - known
+        untried = {
+            end for end, lost in zip(self.ends, self.lost, strict=True) if not lost and end >= self.floor
+        } - known
         if where not in untried:  # at an end of the range the answer may be; elsewhere keep a distance
             where = min(max(where, left + 0.05 * width), right - 0.05 * width)
             close = [p for p in handy if left < p < right and abs(p - where) <= near * width]
