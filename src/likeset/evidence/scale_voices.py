@@ -227,7 +227,7 @@ class ScaleVoices(OwnLevels):
         low, high = self.terms.range[0], kindest - _FAR
         if high <= low or not plausible(high):
             return kindest
-        # Residuals that are nothing beside scales that are plausible, too: only near the largest of these sets are wide.
+        # Residuals that are nothing beside scales that are plausible, too: sets are wide near the largest of these.
         while high - low > 0.1:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if plausible(middle) else (middle, high)
