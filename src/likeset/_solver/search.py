@@ -46,6 +46,8 @@ class SearchKernel(Kernel):
     low, high     the range of p > 0;  ``start`` one that should be plausible;  ``bound`` of Theta
     """
 
+    share = 8
+
     def __init__(
         self,
         at: Callable[[float], Kernel],
