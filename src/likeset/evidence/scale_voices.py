@@ -18,10 +18,11 @@ everything by their definition, and not to those that have not missed anything y
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import exp, inf, log
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from likeset._solver.voice_sums import voice_exponents
 from likeset._typing import EPS, Array, Mask
 from likeset.evidence.directional import with_directions
 from likeset.evidence.evidence import ROUNDING, Evidence, Groups, depth_of
+from likeset.evidence.few_groups import FewGroups, few_groups
 from likeset.evidence.own_levels import OwnLevels
 from likeset.voices.directions import Measured
 
@@ -61,6 +63,7 @@ class ScaleVoices(OwnLevels):
     bound: float
     convex: ClassVar[bool] = False  # in theta alone: only level sets are
     _made: dict[float, Evidence] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _at_all_levels: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # shared by ``replace``
 
     def with_directions(self, measured: Measured, share: float, count: int) -> ScaleVoices:
         """The average with the voices of ``count`` contrasts, which have ``share`` of the error level."""
@@ -72,11 +75,16 @@ class ScaleVoices(OwnLevels):
             counts=np.append(self.terms.counts, more), constants=np.append(self.terms.constants, more),
         )  # fmt: skip
         own = self.own + log(1.0 - share)
-        return replace(self, groups=wide.groups, terms=terms, gains=wide.gains, voices=wide.voices, own=own)
+        return replace(
+            self, groups=wide.groups, terms=terms, gains=wide.gains, voices=wide.voices, own=own, _at_all_levels={}
+        )  # fmt: skip
 
-    @cached_property
+    @property
     def _table(self) -> VoiceTable:
         """All voices that are not silent for good, the one that hears everything first."""
+        return self._once("table", self._audible)  # type: ignore[no-any-return]
+
+    def _audible(self) -> VoiceTable:
         heard = Evidence(self.groups, self.terms.unit, self.gains, self.voices, self.threshold, self.bound).audible
         if self.own == -inf:
             return heard
@@ -86,9 +94,12 @@ class ScaleVoices(OwnLevels):
         members = np.concatenate([everything, heard.members])
         return VoiceTable(starts, members, np.append(self.own, heard.log_shares))
 
-    @cached_property
+    @property
     def _plain(self) -> tuple[Array, Array]:
         """log Q_k and M_k of every voice, for numerators that know no scale; zero where there is an ``own_gain``."""
+        return self._once("plain", self._plain_gains)  # type: ignore[no-any-return]
+
+    def _plain_gains(self) -> tuple[Array, Array]:
         table = self._table
         bare = VoiceTable(table.starts, table.members, np.zeros(len(table.log_shares)))
         finite = np.where(np.isneginf(self.gains), 0.0, self.gains)
@@ -178,11 +189,31 @@ class ScaleVoices(OwnLevels):
             else:
                 table = VoiceTable(table.starts, table.members, shares)
             slack = 16 * EPS * (1.0 + float(self._sizes(np.array([t]))[0]) + s * float(self.terms.rest.sum()))
-            self._made[t] = Evidence(
-                self.groups, reweighted(self.terms.unit, np.full(len(self.gains), s)), s * self.terms.rest, table,
-                self.threshold + slack, self.bound,
-            )  # fmt: skip
+            found = None
+            if self._few is not None and kept.all():
+                found = self._few.at(s, shares, self.threshold + slack)
+            if self._few is not None and found is not None:
+                terms, gains, voices, threshold = found
+                self._made[t] = Evidence(self._few.groups, terms, gains, voices, threshold, self.bound)
+            else:
+                self._made[t] = Evidence(
+                    self.groups, reweighted(self.terms.unit, np.full(len(self.gains), s)), s * self.terms.rest, table,
+                    self.threshold + slack, self.bound,
+                )  # fmt: skip
         return self._made[t]
+
+    @property
+    def _few(self) -> FewGroups | None:
+        """Few groups that stand for many."""
+        return self._once(
+            "few", lambda: few_groups(self.groups, self.terms.unit, self.terms.rest, self._table, self.bound)
+        )
+
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What is the same at all levels, made when first asked for."""
+        if name not in self._at_all_levels:
+            self._at_all_levels[name] = make()
+        return self._at_all_levels[name]
 
     @cached_property
     def _span(self) -> tuple[float, float]:
@@ -212,13 +243,7 @@ class ScaleVoices(OwnLevels):
     @cached_property
     def _start(self) -> float:
         """A t that should be plausible: the kindest to the theta that fits best."""
-        joint = Evidence(
-            self.groups, self.terms.unit, np.zeros(len(self.gains)), VoiceTable.joint(len(self.gains)),
-            float(self._losses(np.zeros((1, len(self.groups.covariates))))[0].sum()) * 1.01 + 1e-290, self.bound,
-        )  # fmt: skip
-        kernel = joint.kernel
-        values = self.groups.coordinates @ kernel.centre
-        F = self._sums(self._losses(values[None])[0])
+        F = self._once("least", self._least)
         kindest = float(self._kindest(F)[0])
 
         def plausible(t: float) -> bool:
@@ -232,6 +257,14 @@ class ScaleVoices(OwnLevels):
             middle = 0.5 * (low + high)
             low, high = (low, middle) if plausible(middle) else (middle, high)
         return high + 1.0
+
+    def _least(self) -> Array:
+        """F of every voice where its sum over all groups is least, one row."""
+        joint = Evidence(
+            self.groups, self.terms.unit, np.zeros(len(self.gains)), VoiceTable.joint(len(self.gains)),
+            float(self._losses(np.zeros((1, len(self.groups.covariates))))[0].sum()) * 1.01 + 1e-290, self.bound,
+        )  # fmt: skip
+        return self._sums(self._losses((self.groups.coordinates @ joint.kernel.centre)[None])[0])
 
     @cached_property
     def charge(self) -> float:
@@ -304,7 +337,8 @@ class ScaleVoices(OwnLevels):
         gains = np.where(v > 0, v * np.where(v > 0, self.gains[kept], 0.0), 0.0)
         none = VoiceTable(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
         return replace(
-            self, groups=groups, terms=terms, gains=gains, voices=none, own=0.0, own_gain=None, threshold=threshold
+            self, groups=groups, terms=terms, gains=gains, voices=none, own=0.0, own_gain=None, threshold=threshold,
+            _at_all_levels={},
         )  # fmt: skip
 
     def _depth(self, p: float) -> tuple[float, float]:
