@@ -90,7 +90,7 @@ def test_a_look_at_equal_outcomes_takes_no_more_kernels_than_one_at_others(monke
 def test_little_noise_around_a_large_mean_keeps_the_truth(spread):
     """Scales that are far below what the numerator can tell are bounded by concavity, outward."""
     kept = 0
-    for seed in range(10):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         seq = ls.ConfidenceSequence(ls.Gaussian(ls.Unknown()), ls.Linear(dim=2), alpha=0.1)
         x = np.column_stack([np.ones(60), rng.normal(size=60)])
@@ -99,7 +99,7 @@ def test_little_noise_around_a_large_mean_keeps_the_truth(spread):
         low, high = seq.set.interval(np.eye(2))
         least, most = seq.set.nuisance_interval()
         kept += bool((low <= theta).all() and (theta <= high).all() and least <= spread <= most)
-    assert kept >= 8
+    assert kept >= 5
 
 
 def test_one_outcome_that_differs_ends_the_silence():

@@ -1,61 +1,49 @@
-"""Many groups of Gaussian noise as few, once for all scales and levels: a million rows are read once in a look.
+"""Many groups of Gaussian noise as few, once for all levels and scales: a million rows are read once in a look.
 
-Kernels make few rows of many, too (:mod:`likeset._solver.quadratic.mixture`); but where the scale is unknown there is
-one kernel for every scale that is looked at, and every e-value asks at many levels.
+Kernels make few rows of many, too (:mod:`likeset._solver.quadratic.mixture`); but every e-value asks at many levels,
+and where the scale is unknown there is one kernel for every scale that is looked at.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 
-from likeset._solver.problem import CurveTerms, MixtureSet, VoiceTable, is_quadratic
+from likeset._solver.problem import CurveTerms, MixtureSet, Terms, VoiceTable, is_quadratic
 from likeset._solver.quadratic.mixture import Fewer, fewer_rows, is_cheap, reference
 from likeset._typing import Array
-from likeset.evidence.evidence import Groups
 
 MANY = 500  # groups; fewer are quick as they are
 
 
 @dataclass(frozen=True)
 class FewGroups:
-    """Groups and terms of scale one; ``members`` of the voices, and what is free of theta in ``rest``."""
+    """Rows that stand for many, in the voices that they stood in."""
 
     fewer: Fewer
-    groups: Groups
-    members: VoiceTable
 
-    def at(self, s: float, log_shares: Array, threshold: float) -> tuple[CurveTerms, Array, VoiceTable, float] | None:
-        """Terms, gains, voices and the raised threshold at scale s; None where few groups would cost too much."""
+    def at(self, scale: float, log_shares: Array, threshold: float) -> MixtureSet | None:
+        """The set with ``scale`` times the terms and gains, its level raised; None where that would cost too much."""
         small = self.fewer.small
         assert isinstance(small.terms, CurveTerms)
-        terms = small.terms.scaled(np.full(len(small.X), s))
-        table = VoiceTable(self.members.starts, self.members.members, log_shares)
-        target = MixtureSet(small.X, terms, s * small.gains, table, threshold, small.bound)
-        cost = self.fewer.cost(target, s)
-        return (terms, target.gains, table, threshold + cost) if is_cheap(cost, threshold) else None
+        target = replace(
+            small, terms=small.terms.scaled(np.full(len(small.X), scale)), gains=scale * small.gains,
+            voices=replace(small.voices, log_shares=log_shares), level=threshold,
+        )  # fmt: skip
+        cost = self.fewer.cost(target, scale)
+        return replace(target, level=threshold + cost) if is_cheap(cost, threshold) else None
 
 
-def few_groups(groups: Groups, unit: object, rest: Array, table: VoiceTable, bound: float) -> FewGroups | None:
-    """Few groups for many; None where there are few, or where they do not lie in the span of the basis."""
-    if len(rest) < MANY or not isinstance(unit, CurveTerms) or not is_quadratic(unit) or groups.sticking_out.any():
+def few_groups(X: Array, terms: Terms, gains: Array, voices: VoiceTable, bound: float) -> FewGroups | None:
+    """Few groups for many, whose rows are those of X; None where there are few, or where it is not worth while."""
+    if len(gains) < MANY or len(voices.log_shares) < 2 or not isinstance(terms, CurveTerms) or not is_quadratic(terms):
         return None
-    held = np.zeros(len(rest), dtype=bool)
-    held[table.members] = True
-    held &= unit.a > 0.0
-    if not held[table.members].all():
-        return None
+    held = np.zeros(len(gains), dtype=bool)
+    held[voices.members] = True
     number = np.cumsum(held) - 1
-    X = groups.rows[groups.owners[held]]
-    target = MixtureSet(
-        np.ascontiguousarray(X), unit.at(held), rest[held],
-        VoiceTable(table.starts, number[table.members], np.zeros(len(table.log_shares))), inf, bound,
-    )  # fmt: skip
+    table = VoiceTable(voices.starts, number[voices.members], np.zeros(len(voices.log_shares)))
+    target = MixtureSet(np.ascontiguousarray(X[held]), terms.at(held), gains[held], table, inf, bound)
     fewer = fewer_rows(target, reference(target))
-    if fewer is None:
-        return None
-    small, count = fewer.small, len(fewer.small.X)
-    made = Groups(small.X, small.X, np.zeros(count), np.arange(count))
-    return FewGroups(fewer, made, small.voices)
+    return None if fewer is None else FewGroups(fewer)

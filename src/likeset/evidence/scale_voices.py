@@ -34,6 +34,7 @@ from likeset._solver.problem import CurveTerms, LevelSet, VoiceTable
 from likeset._solver.search import SearchKernel
 from likeset._solver.voice_sums import voice_exponents
 from likeset._typing import EPS, Array, Mask
+from likeset.evidence.at_all_levels import AtAllLevels
 from likeset.evidence.directional import with_directions
 from likeset.evidence.evidence import ROUNDING, Evidence, Groups, depth_of
 from likeset.evidence.few_groups import FewGroups, few_groups
@@ -63,7 +64,7 @@ class ScaleVoices(OwnLevels):
     bound: float
     convex: ClassVar[bool] = False  # in theta alone: only level sets are
     _made: dict[float, Evidence] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _at_all_levels: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # shared by ``replace``
+    _at_all_levels: AtAllLevels = field(default_factory=AtAllLevels, repr=False, compare=False, kw_only=True)
 
     def with_directions(self, measured: Measured, share: float, count: int) -> ScaleVoices:
         """The average with the voices of ``count`` contrasts, which have ``share`` of the error level."""
@@ -75,9 +76,7 @@ class ScaleVoices(OwnLevels):
             counts=np.append(self.terms.counts, more), constants=np.append(self.terms.constants, more),
         )  # fmt: skip
         own = self.own + log(1.0 - share)
-        return replace(
-            self, groups=wide.groups, terms=terms, gains=wide.gains, voices=wide.voices, own=own, _at_all_levels={}
-        )  # fmt: skip
+        return replace(self, groups=wide.groups, terms=terms, gains=wide.gains, voices=wide.voices, own=own)
 
     @property
     def _table(self) -> VoiceTable:
@@ -189,12 +188,12 @@ class ScaleVoices(OwnLevels):
             else:
                 table = VoiceTable(table.starts, table.members, shares)
             slack = 16 * EPS * (1.0 + float(self._sizes(np.array([t]))[0]) + s * float(self.terms.rest.sum()))
-            found = None
-            if self._few is not None and kept.all():
-                found = self._few.at(s, shares, self.threshold + slack)
-            if self._few is not None and found is not None:
-                terms, gains, voices, threshold = found
-                self._made[t] = Evidence(self._few.groups, terms, gains, voices, threshold, self.bound)
+            few = self._few
+            found = None if few is None or not kept.all() else few.at(s, shares, self.threshold + slack)
+            if found is not None:
+                X = found.X
+                groups = Groups(X, X, np.zeros(len(X)), np.arange(len(X)))
+                self._made[t] = Evidence(groups, found.terms, found.gains, found.voices, found.level, self.bound)
             else:
                 self._made[t] = Evidence(
                     self.groups, reweighted(self.terms.unit, np.full(len(self.gains), s)), s * self.terms.rest, table,
@@ -204,16 +203,20 @@ class ScaleVoices(OwnLevels):
 
     @property
     def _few(self) -> FewGroups | None:
-        """Few groups that stand for many."""
-        return self._once(
-            "few", lambda: few_groups(self.groups, self.terms.unit, self.terms.rest, self._table, self.bound)
-        )
+        """Few groups that stand for many; None where covariates stick out of the basis, and are charged for."""
+
+        def make() -> FewGroups | None:
+            if self.groups.sticking_out.any():
+                return None
+            X = self.groups.rows[self.groups.owners]
+            return few_groups(X, self.terms.unit, self.terms.rest, self._table, self.bound)
+
+        return self._once("few", make)  # type: ignore[no-any-return]
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
         """What is the same at all levels, made when first asked for."""
-        if name not in self._at_all_levels:
-            self._at_all_levels[name] = make()
-        return self._at_all_levels[name]
+        parts = (self.groups, self.terms, self.gains, self.voices, self.own, self.own_gain, self.bound)
+        return self._at_all_levels.once(parts, name, make)
 
     @cached_property
     def _span(self) -> tuple[float, float]:
@@ -337,8 +340,7 @@ class ScaleVoices(OwnLevels):
         gains = np.where(v > 0, v * np.where(v > 0, self.gains[kept], 0.0), 0.0)
         none = VoiceTable(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
         return replace(
-            self, groups=groups, terms=terms, gains=gains, voices=none, own=0.0, own_gain=None, threshold=threshold,
-            _at_all_levels={},
+            self, groups=groups, terms=terms, gains=gains, voices=none, own=0.0, own_gain=None, threshold=threshold
         )  # fmt: skip
 
     def _depth(self, p: float) -> tuple[float, float]:
