@@ -33,7 +33,7 @@ def test_zeros_are_no_alarm_and_leave_one_point(family, count):
     assert s.nuisance_interval() == (0.0, 0.0)
     assert s.contains([0.0, 0.0]) and not s.contains([1e-3, 0.0]) and s.log_ratio([0.0, 0.0]) < np.log(20)
     assert s.evidence([1.0, 0.0], above=0.1).e_value[0] > 1e3
-    assert "none" not in study.summary().splitlines()[-1]
+    assert s.fits_without_noise and "its scale may be zero" in study.summary()
 
 
 @pytest.mark.parametrize("family", FAMILIES.values())
@@ -56,7 +56,23 @@ def test_zeros_in_one_ratio_and_in_several(family, voices):
 @pytest.mark.parametrize("family", FAMILIES.values())
 def test_a_scale_with_a_lower_end_cannot_explain_ties(family):
     study = study_of(np.zeros(60), family(ls.Unknown(lo=0.1)))
-    assert study.set.is_empty and study.alarm()["rings"]
+    assert study.set.is_empty and study.alarm()["rings"] and not study.set.fits_without_noise
+
+
+@pytest.mark.parametrize("family", FAMILIES.values())
+def test_only_what_is_explained_more_than_once_fits_without_noise(family):
+    def fits(x, y, unknown):
+        seq = ls.ConfidenceSequence(family(unknown), ls.Linear(dim=2))
+        seq.update(x, y)
+        return seq.set.fits_without_noise
+
+    x = np.column_stack([np.ones(12), np.arange(12.0)])
+    line, noise = x @ [1.0, 0.25], np.random.default_rng(0).normal(size=12)
+    assert fits(x, line, ls.Unknown()) and not fits(x, line, ls.Unknown(lo=1e-3)) and not fits(x, line, 1.0)
+    assert not fits(x[:2], line[:2], ls.Unknown())  # two rows, two coefficients: nothing to be seen
+    assert not fits(x, line + 1e-3 * noise, ls.Unknown()) and not fits(
+        np.repeat(x, 2, 0), np.tile(noise, 2), ls.Unknown()
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES.values())

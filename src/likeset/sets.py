@@ -158,6 +158,21 @@ class LikelihoodSet:
             raise EmptySetError(self.alpha)
         return found
 
+    @property
+    def fits_without_noise(self) -> bool:
+        """Whether, where the scale of the noise is unknown, some theta explains more outcomes than it has coordinates.
+
+        Scale zero is then plausible, whatever else is. A law without ties explains no outcome twice: rounded ones, or
+        zeros that mean "nothing happened", are better asked about apart from the others.
+
+        >>> import likeset as ls
+        >>> seq = ls.ConfidenceSequence(ls.Gaussian(sigma=ls.Unknown()), ls.Linear(dim=1))
+        >>> seq.update([[1.0]] * 20, [0.0] * 20)
+        >>> seq.set.fits_without_noise, seq.set.is_empty, seq.set.nuisance_interval()
+        (True, False, (0.0, 0.0))
+        """
+        return isinstance(self._others, ScaleEvidence | ScaleVoices) and self._others.fits_without_noise
+
     # -- extrema ------------------------------------------------------------------------------------------------
 
     def upper(self, X: Any, *, alpha: float | None = None) -> Array:

@@ -26,11 +26,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from likeset._solver import Kernel, prepare_joint
+from likeset._solver import Kernel
 from likeset._solver.ball import Ball
 from likeset._solver.evaluate import log_sum_exp, reweighted, values_and_slopes
 from likeset._solver.nuisance import FURTHEST, Gain, ScaleTerms
-from likeset._solver.problem import CurveTerms, LevelSet, VoiceTable
+from likeset._solver.problem import CurveTerms, VoiceTable
 from likeset._solver.search import SearchKernel
 from likeset._solver.voice_sums import voice_exponents
 from likeset._typing import EPS, Array, Mask
@@ -38,6 +38,7 @@ from likeset.evidence.at_all_levels import AtAllLevels
 from likeset.evidence.directional import with_directions
 from likeset.evidence.evidence import ROUNDING, Evidence, Groups, depth_of
 from likeset.evidence.few_groups import FewGroups, few_groups
+from likeset.evidence.noiseless import fits_without_noise, noiseless
 from likeset.evidence.own_levels import OwnLevels
 from likeset.voices.directions import Measured
 
@@ -303,11 +304,12 @@ class ScaleVoices(OwnLevels):
         dimension = self.groups.coordinates.shape[1]
         if self.terms.lo > 0.0 or self._without_noise > self.threshold + 64 * EPS * (1.0 + self._sizes(np.zeros(1))[0]):
             return Ball(dimension, self.bound, empty=True)
-        groups, terms, kept = self.groups, self.terms, self.terms.counts > 0.0
-        unit = reweighted(terms.unit, np.ones(len(kept)), kept)
-        X = groups.coordinates[groups.owners[kept]]
-        rest = float(terms.rest.sum())
-        return prepare_joint(LevelSet(X, unit, -rest + 64 * EPS * rest, self.bound))
+        return noiseless(self.groups, self.terms, self.bound)
+
+    @property
+    def fits_without_noise(self) -> bool:
+        """Whether some theta explains all outcomes, and these are more than it has coordinates."""
+        return fits_without_noise(self.groups, self.terms, self.bound)
 
     def interval_of_scale(self) -> tuple[float, float] | None:
         """The least and the largest scale that some theta makes plausible; None if there is none."""

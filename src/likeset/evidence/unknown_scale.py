@@ -25,6 +25,7 @@ from likeset._solver.problem import Terms, VoiceTable
 from likeset._solver.shapes import ShapeTerms
 from likeset._typing import EPS, Array, Mask
 from likeset.evidence.evidence import ROUNDING, Evidence, Groups
+from likeset.evidence.noiseless import fits_without_noise
 from likeset.evidence.scale_voices import ScaleVoices
 from likeset.evidence.unknown_shape import ShapeEvidence
 
@@ -180,6 +181,11 @@ class ScaleEvidence:
         if found is None:
             return (0.0, 0.0) if self.terms.lo == 0.0 else None
         return self.terms.scale(found[1]), self.terms.scale(found[0])
+
+    @property
+    def fits_without_noise(self) -> bool:
+        """Whether some theta explains all outcomes, and these are more than it has coordinates."""
+        return fits_without_noise(self.groups, self.terms, self.bound)
 
     def voiced(self) -> ScaleVoices:
         """The same as one voice of several, which others may stand beside."""
