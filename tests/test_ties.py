@@ -6,6 +6,7 @@ is one of the scales that are possible, so what fits without noise stays in the 
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF
 
 import likeset as ls
 from likeset import _solver
@@ -51,6 +52,16 @@ def test_zeros_in_one_ratio_and_in_several(family, voices):
     assert (e.e_value <= 1.0).all() and not np.isnan(e.e_value).any()
     seq.update(x[0], 1.0)  # noise after all, and very long tails
     assert not np.isnan(seq.set.log_ratio([0.0, 0.0]))
+
+
+@pytest.mark.parametrize("family", FAMILIES.values())
+@pytest.mark.parametrize("voices", ["auto", None])
+def test_zeros_of_a_function_leave_it_open_elsewhere(family, voices):
+    """Points close together stick out of the basis by a little, which is charged for and not dropped."""
+    seq = ls.ConfidenceSequence(family(ls.Unknown()), ls.RKHS(RBF(0.2), bound=3.0, dim=1), voices=voices)
+    seq.update(np.sort(np.random.default_rng(0).uniform(size=(60, 1)), axis=0), np.zeros(60))
+    low, high = seq.set.interval([[0.5], [3.0]])
+    assert -1e-4 < low[0] < 0.0 < high[0] < 1e-4 and low[1] < -2.9 and 2.9 < high[1]
 
 
 @pytest.mark.parametrize("family", FAMILIES.values())

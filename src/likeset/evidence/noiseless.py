@@ -17,11 +17,16 @@ from likeset.evidence.evidence import Groups
 
 
 def noiseless(groups: Groups, terms: ScaleTerms, bound: float) -> Kernel:
-    """{ F = 0 } up to rounding, by the groups that hold outcomes; empty where there is noise."""
+    """{ F = 0 } up to rounding, by the groups that hold outcomes; empty where there is noise.
+
+    A covariate that sticks out of the basis by l leaves z open by B l, and F by weight (B l)^power at most.
+    """
     kept = terms.counts > 0.0
     unit = reweighted(terms.unit, np.ones(len(kept)), kept)
-    rest = float(terms.rest.sum())
-    return prepare_joint(LevelSet(groups.coordinates[groups.owners[kept]], unit, 64 * EPS * rest - rest, bound))
+    rest, apart = float(terms.rest.sum()), groups.sticking_out
+    open_z = np.multiply(bound, apart, out=np.zeros(len(apart)), where=apart > 0.0)
+    level = 64 * EPS * rest - rest + float((terms.counts * open_z**terms.power).sum())
+    return prepare_joint(LevelSet(groups.coordinates[groups.owners[kept]], unit, level, bound))
 
 
 def fits_without_noise(groups: Groups, terms: ScaleTerms, bound: float) -> bool:

@@ -45,6 +45,7 @@ from likeset.voices.directions import Measured
 _NEWTON = 120
 _FURTHEST = 300.0  # |log s| up to which kernels are asked
 _FAR = 10.0  # |log s| between the scale that fits best and the largest plausible one that only tied outcomes have
+_CLEARLY = 1e-3  # nats that the search for the least of a convex function may be off; it is by far less
 _NOTHING = 1e-9  # nats that all terms together are worth at most where s is so small that they do not count
 
 
@@ -296,7 +297,8 @@ class ScaleVoices(OwnLevels):
         """Whether R is above the level even where a theta explains every outcome, at whatever scale above zero."""
         nothing = np.zeros((1, len(self._table.log_shares)))
         t = self._kindest(nothing)
-        return float(self._ratio_at(nothing, t)[0]) > self.threshold + 64 * EPS * (1.0 + float(self._sizes(t)[0]))
+        rounding = 64 * EPS * (1.0 + float(self._sizes(t)[0]))
+        return float(self._ratio_at(nothing, t)[0]) > self.threshold + _CLEARLY + rounding
 
     @cached_property
     def _noiseless(self) -> Kernel:
