@@ -128,9 +128,9 @@ class Tilt:
         """
         u, logs = np.concatenate([self.effects, -self.effects]), np.tile(self.logs, 2)
         values, _, sizes = self.heights(curve, z, u, logs)
-        least = np.where(np.isfinite(values), values - rounding * np.where(np.isnan(sizes), inf, sizes), -inf)
-        both = np.column_stack([np.append(values, self.silent), np.append(least, self.silent)])
-        found, lowered = log_sum_exp(both.T)
+        least = np.full(len(u), -inf)
+        np.subtract(values, rounding * sizes, out=least, where=np.isfinite(values) & np.isfinite(sizes))
+        found, lowered = log_sum_exp(np.array([np.append(values, self.silent), np.append(least, self.silent)]))
         return float(found), float(lowered)
 
     def least_curvature(self, curve: Curve, low: Array, high: Array, u: Array, shares: Array) -> Array:

@@ -74,8 +74,9 @@ class TiltedEvidence(Evidence):
         if len(self.gains) == 0:
             return np.zeros(len(values)), np.zeros(len(values))
         others, rounding = super().log_ratio_with_rounding(values, norms)
-        found, least = self._with_tilts(values, others, others - rounding)
-        off = np.zeros(len(values))
+        lowered, off = others.copy(), np.zeros(len(values))
+        np.subtract(others, rounding, out=lowered, where=np.isfinite(others))
+        found, least = self._with_tilts(values, others, lowered)
         np.subtract(found, least, out=off, where=np.isfinite(found))
         return found, off + 4 * ROUNDING
 
