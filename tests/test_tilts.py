@@ -373,13 +373,13 @@ def test_members_are_as_few_as_the_ratio_says_far_from_the_data():
 @pytest.mark.parametrize(("family", "seed"), [(ls.Poisson(), 7), (ls.Exponential(), 7), (ls.Poisson(), 12)])
 def test_ends_where_tilts_overflow(family, seed):
     """Without a bound and with covariates that grow: slopes of silent tilts were infinite, zero times these was NaN,
-    and NaN was taken for a proof that nothing lies beyond the point at hand. In 15 of 40 such runs members were lost."""
+    and NaN was taken for a proof that nothing lies beyond. In 15 of 40 such runs members were lost."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(24, 2)) * np.geomspace(0.01, 3.0, 24)[:, None]
     sequence = ls.ConfidenceSequence(family, ls.Linear(2), ALPHA, voices=ls.Contrasts(np.eye(2)))
     sequence.update(x, family.sample(x @ [-0.8, 0.6], rng))
     low, high = sequence.set.interval(np.eye(2))
-    found = [-0.8, 0.6] + rng.normal(size=(300, 2))
+    found = np.array([-0.8, 0.6]) + rng.normal(size=(300, 2))
     found = found[sequence.set.contains(found)]
     assert len(found) > 20
     assert ((low <= found) & (found <= high)).all()
