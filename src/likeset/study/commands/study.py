@@ -31,8 +31,13 @@ from likeset.study.study import Study
 
 app = typer.Typer(
     help="Studies in a store: begin one, tell it rows as they come, look whenever you like.\n\n"
-    "Exit code 0: done; 2: an error, nothing was recorded; 3: the data refute the model.",
+    "Exit code 0: done; 2: an error, nothing was recorded; 3: the data refute the model.\n\n"
+    "    likeset study new signup --outcome converted --family bernoulli --by variant=A,B --control A --key id\n\n"
+    "    likeset study tell signup monday.csv\n\n"
+    "    likeset study show signup\n\n"
+    "    likeset serve",
     no_args_is_help=True,
+    rich_markup_mode="markdown",
 )
 
 
@@ -152,9 +157,11 @@ def plot(
     from matplotlib.figure import Figure
 
     from likeset.persistence.atomic_file import write_picture
+    from likeset.study.pictures import height_of_bars
 
-    figure = Figure(figsize=(8.0, 4.5), layout="constrained")
-    reader(name, store).plot(over_time=not now, axes=figure.add_subplot())
+    study = reader(name, store)
+    figure = Figure(figsize=(8.0, height_of_bars(len(study.rows())) if now else 4.5), layout="constrained")
+    study.plot(over_time=not now, axes=figure.add_subplot())
     with writing(picture):
         write_picture(picture, figure, dpi=150)
     say(console, f"Picture: {picture}")
