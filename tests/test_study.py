@@ -353,8 +353,9 @@ def test_many_levels_are_drawn_and_told_by_what_is_decided():
     levels = [f"a long name of variant number {i:02d}" for i in range(20)]
     made = {"factors": {"variant": levels}, "outcome": {"orders": "poisson"}, "control": levels[0], "units": "per week"}
     study = ls.Study("many", **made, store=None)
-    rows = np.repeat(np.arange(20), 30)
-    study.tell({"variant": [levels[i] for i in rows], "orders": np.where(rows == 19, 30, 2 + rows % 2)})
+    rows = np.tile(np.arange(20), 30)
+    orders = np.random.default_rng(0).poisson(np.where(rows == 19, 30.0, 2.0))
+    study.tell({"variant": [levels[i] for i in rows], "orders": orders})
     assert study.verdict()[levels[19]] == "better"
     over_time = study.plot()
     assert levels[19] in [t.get_text().replace("\n", " ") for t in over_time.get_legend().get_texts()]

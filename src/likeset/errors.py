@@ -153,7 +153,7 @@ class RowError(InvalidArgumentError):
         self.column, self.row, self.line = column, row, line
         place = "" if row is None else f", row {row}"
         super().__init__(f"{column}{place}" + ("" if line is None else f" (line {line})"), value, problem, remedy)
-        if value is None:  # the whole column, or the whole row
+        if value is None and (row is None or problem != "is missing"):  # the whole column, or the whole row
             what = f"the column {_brief(column)}" if row is None and line is None else self.argument
             self.args = (f"{what} {problem[:_LONGEST]}; {remedy}.",)
 
