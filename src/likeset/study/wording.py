@@ -17,7 +17,7 @@ _HEADINGS = {
 _STYLE = (
     "border-collapse:collapse;font-variant-numeric:tabular-nums",
     "text-align:right;white-space:nowrap;padding:.3em .7em;border-bottom:1px solid #8886",
-    "text-align:left;min-width:7em;padding:.3em .7em;border-bottom:1px solid #8886",
+    "text-align:left;min-width:5em;padding:.3em .7em;border-bottom:1px solid #8886",
 )
 
 
