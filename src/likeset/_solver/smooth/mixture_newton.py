@@ -1,6 +1,6 @@
 r"""Maximising a'delta over a window mixture, one direction after another: feasible Newton steps along the boundary.
 
-One iteration, from a point on the boundary of C = { Phi - Phi(theta_c) <= e, |theta_c + delta| <= radius }:
+One iteration, from a point on the boundary of C = { Phi - Phi(theta_c) <= e, |theta_c + delta| <= bound }:
 
 1. gradient g of Phi; the tangent's certificate (:mod:`~likeset._solver.certificate`) gives an outer bound and the
    multipliers (lam, mu); stop where the bound meets a'delta;
@@ -151,8 +151,8 @@ def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, bes
     for _ in range(MAX_ITERATIONS):
         gradient_of(c, at, g)
         h = c.e - rise + dot(g, delta)
-        bound, lam, mu = certificate(a, g, h, c.theta_c, c.e2, c.radius)
-        upper = min(upper, bound)
+        ceiling, lam, mu = certificate(a, g, h, c.theta_c, c.e2, c.bound)
+        upper = min(upper, ceiling)
         if upper - value <= max(tolerance * upper, rounding):
             break
         H, rest = leading_hessian(hessian_factor(c, at, g), lam, mu)

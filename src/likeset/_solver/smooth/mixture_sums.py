@@ -51,7 +51,7 @@ class Centred(NamedTuple):
     tilts: Array
     log_voices: Array
     theta_c: Array
-    radius: float
+    bound: float
     e: float
     e2: float
 
