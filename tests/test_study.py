@@ -552,6 +552,16 @@ def test_an_alarm_comes_first_everywhere(tmp_path):
         assert text.index("ALARM") < text.index("<table")
 
 
+def test_intervals_that_are_not_of_the_outcome_say_so():
+    outcome = {"t": ls.Weibull(ls.Unknown())}
+    study = ls.Study("l", factors={"arm": ["a", "b"]}, outcome=outcome, control="a", store=None)
+    study.tell({"arm": ["a", "b"] * 20, "t": np.random.default_rng(0).exponential(size=40)})
+    text = study.summary()
+    assert "interval of z" in text and "The shape is not known" in text and "b against a is not decided yet." in text
+    known = ls.Study("l", factors={"arm": ["a", "b"]}, outcome={"t": ls.Weibull(1.0)}, control="a", store=None)
+    assert "of z" not in known.summary()
+
+
 def test_survival_curves_cover_every_shape_of_the_set():
     law = ls.Weibull(ls.Unknown())
     study = ls.Study("l", factors={"arm": ["a", "b"]}, outcome={"t": law}, event="seen", store=None)

@@ -211,3 +211,20 @@ def test_cells_that_are_nearly_numbers(run, tmp_path, cell, remedy):
     (tmp_path / "r.csv").write_text(f"variant,rate\nA,1\nB,{cell}\n")
     code, _, err = run("watch", "r.csv", "--outcome", "rate", "--family", "gaussian", "--by", "variant")
     assert code == 2 and "rate, row 2 (line 3)" in err and remedy in err, err
+
+
+def test_every_command_of_a_study_speaks_json(run, tmp_path):
+    write_visits(tmp_path / "v.csv", 60)
+    run("study", "new", "signup", *OPTIONS, "--by", "variant=A,B", "--key", "id")
+    for arguments, wanted in (
+        (["tell", "signup", "v.csv"], {"recorded": 60}),
+        (["plot", "signup", "p.png"], {"picture": "p.png"}),
+        (["report", "signup", "r.html"], {"report": "r.html"}),
+        (["export", "signup", "out"], {"folder": "out"}),
+        (["ask", "signup"], {"certificate": None}),
+        (["cancel", "signup", "1"], {"cancelled": 1, "pending": []}),
+        (["recommend", "signup"], {"rows": 60}),
+        (["show", "signup"], {"rows_recorded": 60}),
+    ):
+        code, out, _ = run("study", *arguments, "--json")
+        assert code == 0 and wanted.items() <= json.loads(out).items(), out

@@ -14,7 +14,7 @@ from likeset.errors import InvalidArgumentError
 from likeset.extras import optional_packages
 from likeset.study.advice import setting_text
 from likeset.study.looks import columns_over_time
-from likeset.study.wording import with_units
+from likeset.study.wording import has_no_mean, with_units
 
 if TYPE_CHECKING:
     from likeset.study.study import Study
@@ -105,7 +105,7 @@ def draw_survival(study: Study, curves: Any, rows: Sequence[dict[str, Any]], axe
 def scale_text(definition: dict[str, Any], kind: str, compared: bool, alone: str | None = None) -> str:
     """What an axis shows, in the user's words; ``alone``: the only level or coefficient that is drawn.
 
-    >>> made = {"outcome": "yield", "units": "%", "control": {"catalyst": "X"}}
+    >>> made = {"outcome": "yield", "units": "%", "control": {"catalyst": "X"}, "family": {"type": "Gaussian"}}
     >>> scale_text(made, "level", True), scale_text(made, "level", True, "Y")
     ('difference from X in yield (%)', 'Y minus X: mean of yield (%)')
     """
@@ -114,7 +114,8 @@ def scale_text(definition: dict[str, Any], kind: str, compared: bool, alone: str
         if alone is not None and len(definition["control"]) == 1:
             return f"{alone} minus {control}: mean of {with_units(definition)}"
         return f"difference from {control} in {with_units(definition)}"
-    shown = "coefficient" if kind == "coefficient" else f"mean of {with_units(definition)}"
+    mean = f"z of {definition['outcome']}" if has_no_mean(definition["family"]) else f"mean of {with_units(definition)}"
+    shown = "coefficient" if kind == "coefficient" else mean
     return shown if alone is None else f"{alone}: {shown}"
 
 

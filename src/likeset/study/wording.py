@@ -43,6 +43,9 @@ def cells(answers: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         columns["observed"] = []
     if all(row["kind"] == "setting" for row in answers["rows"]):
         columns = {"setting" if heading == "level" else heading: column for heading, column in columns.items()}
+    if has_no_mean(answers["definition"]["family"]):
+        named = {"estimate": "estimate of z", "interval": "interval of z"}
+        columns = {named.get(heading, heading): column for heading, column in columns.items()}
     kept = [heading for heading, column in columns.items() if any(column)]
     return kept, [[columns[heading][i] for heading in kept] for i in range(len(answers["rows"]))]
 
@@ -60,11 +63,21 @@ def sentences(answers: dict[str, Any]) -> list[str]:
     )
     if said["rings"]:
         return found
+    if has_no_mean(definition["family"]):
+        found.append(
+            "The shape is not known: intervals are of z, the logarithm of the rate (larger z, shorter life); survival "
+            "curves are on the scale of the outcome."
+        )
     found.append(
         f"All intervals hold at all times at once with probability at least {1 - definition['alpha']:.4g}: "
         "look as often as you like, stop when you like."
     )
     return found
+
+
+def has_no_mean(described: Mapping[str, Any]) -> bool:
+    """Whether the mean of an outcome depends on a number that is not known, so that answers are of z."""
+    return isinstance((described.get("settings") or {}).get("shape"), dict)
 
 
 def verdicts(answers: dict[str, Any], most: int = 6) -> list[str]:

@@ -51,7 +51,7 @@ def _now(answers: dict[str, Any]) -> Figure | None:
         low, high, middle = ([line[of] for line in lines] for of in ("lower", "upper", "estimate"))
         names, reference = [wrapped(line["level"]) for line in lines], 0.0 if coefficients else None
         plot_intervals(low, high, labels=names, estimate=middle, reference=reference, axes=axes)
-        axes.set_xlabel("coefficient" if coefficients else f"mean of {with_units(answers['definition'])}")
+        axes.set_xlabel(scale_text(answers["definition"], lines[0]["kind"], compared=False))
     return figure
 
 
@@ -165,6 +165,6 @@ def _band(
             axes.axvline(place, color=theme.colour(1), linestyle="--", label="pending" if i == 0 else None)
         held = ", ".join(f"{name} = {cells[0]}" for name, cells in frame.items() if name != interval.name)
         axes.set_xlabel(f"{interval.name}, at {held}" if held else interval.name)
-        axes.set_ylabel(f"mean of {with_units(answers['definition'])}")
+        axes.set_ylabel(scale_text(answers["definition"], "level", compared=False))
         legend_below(axes, columns=3)
     return figure

@@ -151,6 +151,7 @@ def plot(
     picture: Annotated[Path, typer.Argument(help="Picture to write; its ending says the format.")] = Path("study.png"),
     store: Place = STORE,
     now: Annotated[bool, typer.Option("--now", help="Intervals as they are, not over time.")] = False,
+    json: Json = False,
 ) -> None:
     """Draw the intervals over time."""
     require("matplotlib")
@@ -164,7 +165,7 @@ def plot(
     study.plot(over_time=not now, axes=figure.add_subplot())
     with writing(picture):
         write_picture(picture, figure, dpi=150)
-    say(console, f"Picture: {picture}")
+    _written({"name": name, "picture": str(picture)}, f"Picture: {picture}", json)
 
 
 @app.command()
@@ -172,11 +173,12 @@ def report(
     name: Name,
     page: Annotated[Path, typer.Argument(help="HTML file to write.")] = Path("study.html"),
     store: Place = STORE,
+    json: Json = False,
 ) -> None:
     """Write one HTML file with answers, pictures and the definition."""
     require("matplotlib")
     reader(name, store).report(page)
-    say(console, f"Report: {page}")
+    _written({"name": name, "report": str(page)}, f"Report: {page}", json)
 
 
 @app.command()
@@ -184,10 +186,12 @@ def export(
     name: Name,
     folder: Annotated[Path, typer.Argument(help="Folder for study.json, rows.csv and scored.csv.")],
     store: Place = STORE,
+    json: Json = False,
 ) -> None:
     """Write a study to plain files, without loss."""
     reader(name, store).export(folder)
-    say(console, f"The study {name!r} is in {folder}; read it with: likeset study import {quoted(str(folder))}")
+    text = f"The study {name!r} is in {folder}; read it with: likeset study import {quoted(str(folder))}"
+    _written({"name": name, "folder": str(folder)}, text, json)
 
 
 @app.command(name="import")
@@ -200,6 +204,14 @@ def import_command(
         print_json({"name": study.name, "total": study.n, "store": str(study.store.path)})
     else:
         say(console, f"The study {study.name!r} with {study.n:,} rows is in {study.store.path}.")
+
+
+def _written(data: dict[str, str], text: str, as_json: bool) -> None:
+    """Say where something is now."""
+    if as_json:
+        print_json(data)
+    else:
+        say(console, text)
 
 
 for command in (ask, recommend, pending, cancel):
