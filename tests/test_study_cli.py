@@ -171,6 +171,9 @@ def test_watch_says_how_to_keep_the_rows(run, tmp_path):
     made = ls.Study.open("v", tmp_path / "likeset.db", read_only=True).definition
     assert (made.alpha, made.alarm, made.control) == (0.1, False, {"variant": "A"})
     assert "--control A" in run("watch", "v.csv", *OPTIONS[:4], "--by", "variant")[1]
+    (tmp_path / "comma.csv").write_text('variant,converted\n"A, old",1\n"B, new",0\n')
+    out = run("watch", "comma.csv", *OPTIONS[:4], "--by", "variant")[1]
+    assert "study new" not in out and "ls.Study" in out
 
 
 def test_levels_of_a_file_that_are_none(run, tmp_path):

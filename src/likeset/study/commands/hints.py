@@ -21,6 +21,9 @@ def how_to_keep(study: Study, given: Mapping[str, Any]) -> None:
     if grouped and not definition.control and definition.formula is None:
         level = quoted(str(grouped[0].values[0]))
         say(console, f"\nFor verdicts say which level the others are compared with, e.g. --control {level}")
+    if any("," in str(level) for f in grouped for level in f.values):  # commas separate levels on a command line
+        say(console, "\nNothing was stored. In Python ls.Study keeps rows, also of levels with commas in their names.")
+        return
     say(console, "\nNothing was stored. To keep these rows, and those that will come:")
     command = ["likeset study new", quoted(study.name)]
     for name, value in given.items():
