@@ -20,7 +20,7 @@ CONSTANTS = ("(constant)", "Intercept")  # no effects of anything: nobody asks f
 def findings(answers: dict[str, Any], certain: Sequence[dict[str, Any]] = ()) -> list[dict[str, Any]]:
     """One entry per level or coefficient that is judged: level, verdict, what is said, and since how many rows.
 
-    What is decided comes first.
+    What is decided comes first. ``short`` is the beginning of what is said.
 
     >>> made = {"outcome": "y", "units": "", "goal": "maximise", "margin": None, "control": {"v": "A"}}
     >>> rows = [{"factor": "v", "level": "A", "kind": "level", "n": 5, "verdict": "control"}]
@@ -34,25 +34,31 @@ def findings(answers: dict[str, Any], certain: Sequence[dict[str, Any]] = ()) ->
         if row["verdict"] in (None, "control") or row["level"] in CONSTANTS:
             continue
         place = (row["factor"], row["level"])
-        said = _of_level(row, answers["definition"]) if row["kind"] == "level" else _of_coefficient(row)
-        found.append({"level": row["level"], "verdict": row["verdict"], "said": said, "since": since.get(place)})
+        short = _briefly(row, answers["definition"]["control"].get(row["factor"], ""))
+        more = _of_level(row, answers["definition"]) if row["kind"] == "level" else _of_coefficient(row)
+        entry = {"level": row["level"], "verdict": row["verdict"], "short": short, "said": short + more}
+        found.append(entry | {"since": since.get(place)})
     return sorted(found, key=lambda entry: entry["verdict"] == "not yet")
 
 
+def _briefly(row: dict[str, Any], control: str) -> str:
+    if row["verdict"] in _JUDGED:
+        return _JUDGED[row["verdict"]].format(control=control)
+    return f"against {control} is not decided yet" if row["kind"] == "level" else "is not decided yet"
+
+
 def _of_level(row: dict[str, Any], definition: dict[str, Any]) -> str:
-    control, outcome = definition["control"].get(row["factor"], ""), definition["outcome"]
+    """What is to be said beside the verdict, if anything."""
+    outcome = definition["outcome"]
     low, high = row["difference_lower"], row["difference_upper"]
     units = f" {definition['units']}" if definition["units"] not in (None, "", outcome) else ""
-    if row["verdict"] not in _JUDGED:
+    if row["verdict"] == "equivalent" or row["verdict"] not in _JUDGED:
         if row["n"] == 0:
-            return f"against {control} is not decided yet: it has no rows"
-        where = "" if low is None and high is None else f": the difference of {outcome} lies in {interval(low, high)}"
-        return f"against {control} is not decided yet{where}{units if where else ''}"
-    said = _JUDGED[row["verdict"]].format(control=control)
-    if row["verdict"] == "equivalent":
-        return f"{said}: the difference of {outcome} lies in {interval(low, high)}{units}"
+            return ": it has no rows"
+        known = low is not None or high is not None
+        return f": the difference of {outcome} lies in {interval(low, high)}{units}" if known else ""
     amount = _amount(low, high)
-    return f"{said}: {outcome} is {amount}{units} on average" if amount else said
+    return f": {outcome} is {amount}{units} on average" if amount else ""
 
 
 def _amount(low: float | None, high: float | None) -> str:
@@ -70,9 +76,7 @@ def _amount(low: float | None, high: float | None) -> str:
 
 
 def _of_coefficient(row: dict[str, Any]) -> str:
-    if row["verdict"] not in _JUDGED:
-        return f"is not decided yet: its coefficient lies in {interval(row['lower'], row['upper'])}"
-    return f"{_JUDGED[row['verdict']]}: its coefficient lies in {interval(row['lower'], row['upper'])}"
+    return f": its coefficient lies in {interval(row['lower'], row['upper'])}"
 
 
 def best_setting(answers: dict[str, Any]) -> dict[str, str] | None:
