@@ -18,7 +18,7 @@ with optional_packages():
     from matplotlib.ticker import LogLocator, NullFormatter
 
 
-_LEGEND = 80  # characters in a line of the legend
+_LEGEND = 84  # characters in a line of the legend
 _MOST_FILLED = 2  # of more bands over each other nothing is to be seen but grey
 
 
