@@ -25,6 +25,7 @@ from likeset.answers.directions import split
 from likeset.answers.duels import ArmsInDuels, beaten
 from likeset.answers.evidence_against import evidence_against
 from likeset.answers.hypotheses import EValue
+from likeset.answers.mean_contrasts import PairAnswers
 from likeset.answers.outline import outline
 from likeset.answers.pairs import Bounds, bounds_of_function
 from likeset.answers.peaks import Peak, maximise_upper
@@ -73,6 +74,7 @@ class LikelihoodSet:
         self._questions = questions
         self._evidence = evidence if questions is None else questions.of_all(evidence)
         self._own_sets: dict[int, LikelihoodSet] = {}
+        self._pairs: dict[tuple[bytes, bytes], PairAnswers | None] = {}  # of arms, as far as they were asked about
         self._heard = heard
 
     def __repr__(self) -> str:

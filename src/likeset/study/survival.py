@@ -16,14 +16,15 @@ from likeset._typing import Array
 from likeset.families.base import Family
 from likeset.families.nuisance_family import NuisanceFamily
 from likeset.sets import LikelihoodSet
+from likeset.study.asking import predictor_ends
 
 _FAR = 700.0
 
 
 def curves(family: Any, s: LikelihoodSet, x: Array, times: Array) -> tuple[Array, Array, Array]:
     """Estimate, lower and upper bound of S: rows of x by times."""
-    z = x @ s.centre if s.n_observations else np.full(len(x), np.nan)
-    z_low, z_high = s.interval(x)
+    z_low, z_high = predictor_ends(s, x)
+    z = np.clip(x @ s.centre, z_low, z_high) if s.n_observations else np.full(len(x), np.nan)
     if not isinstance(family, NuisanceFamily):
         return tuple(_surviving(family, ends, times) for ends in (z, z_high, z_low))  # type: ignore[return-value]
     ends = s.nuisance_interval()
