@@ -116,6 +116,8 @@ def test_from_a_new_study_to_a_verdict(browser, address):
     emulate(browser)
     browser.get(f"{address}/enter?token={TOKEN}")
     browser.find_element("link text", "New study").click()
+    shown = {name: browser.find_element("id", name).is_displayed() for name in ("setting", "range", "control")}
+    assert shown == {"setting": False, "range": False, "control": True}  # what zeros and ones have no use for
     fill(
         browser,
         name="Buttons",
@@ -146,8 +148,8 @@ def test_a_campaign_from_the_form_to_a_recommendation(browser, address):
     browser.get(f"{address}/enter?token={TOKEN}")
     browser.find_element("link text", "New study").click()
     fill(
-        browser, name="Coupling", factors="heat: 20 to 90", outcome="yield", setting="3", range="0 to 100",
-        family="numbers with normal noise (sigma)", model="a smooth function: the page can choose the next setting",
+        browser, name="Coupling", factors="heat: 20 to 90", outcome="yield", family="numbers with normal noise (sigma)",
+        model="a smooth function: the page can choose the next setting", setting="3", range="0 to 100",
     )  # fmt: skip
     press(browser, "Begin")
     see(browser, "Nothing is pending")

@@ -1,6 +1,7 @@
 """Study: definitions, frames of every kind, checks with row numbers, tables and verdicts that agree."""
 
 import copy
+import itertools
 import math
 import pickle
 import re
@@ -83,7 +84,7 @@ BROKEN_CSV = {
     "an open quote": (b'dose,y\n1,"2\n', "never closed"),
     "a word": (b"dose,y\n1,2\n1,two\n", r"y, row 2 \(line 3\) = 'two' is not a number"),
     "a gap": (b"dose,y\n1,2\n,2\n", r"dose, row 2 \(line 3\) = '' is missing"),
-    "no such column": (b"dose,z\n1,2\n", "y = None is missing: the columns are 'dose', 'z'"),
+    "no such column": (b"dose,z\n1,2\n", "the column 'y' is missing: the columns are 'dose', 'z'"),
     "nan": (b"dose,y\n1,nan\n", "row 1 .*is not a number"),
     "thousands": (b"dose;y\n1;1.234,5\n", "row 1 .*is not a number"),
 }
@@ -347,7 +348,32 @@ def test_verdicts_stand_beside_their_levels_in_html():
     study = signup()
     study.tell(visits(60))
     headings = re.findall(r"<th [^>]*>([^<]*)</th>", study._repr_html_())
-    assert headings[:2] == ["level", "verdict"] and study.summary().splitlines()[4].endswith("verdict")
+    assert headings[:2] == ["level", "verdict"] and any(
+        line.endswith("verdict") for line in study.summary().splitlines()
+    )
+    assert re.findall(r"<li>([BC]) (?:is|against)", study._repr_html_()) == list(study.verdict())
+
+
+def test_many_levels_are_drawn_and_told_by_what_is_decided():
+    levels = [f"a long name of variant number {i:02d}" for i in range(20)]
+    made = {"factors": {"variant": levels}, "outcome": {"orders": "poisson"}, "control": levels[0], "units": "per week"}
+    study = ls.Study("many", **made, store=None)
+    rows = np.tile(np.arange(20), 30)
+    orders = np.random.default_rng(0).poisson(np.where(rows == 19, 30.0, 2.0))
+    study.tell({"variant": [levels[i] for i in rows], "orders": orders})
+    assert study.verdict()[levels[19]] == "better"
+    over_time = study.plot()
+    assert levels[19] in [t.get_text().replace("\n", " ") for t in over_time.get_legend().get_texts()]
+    assert "5 of 19" in over_time.get_title("left")
+    plt.close("all")
+    now = study.plot(over_time=False)
+    now.figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in now.get_yticklabels()]
+    assert len(boxes) == 19 and min(box.x0 for box in boxes) >= 0  # nothing is cut off,
+    assert all(above.y0 > below.y1 for above, below in itertools.pairwise(boxes))  # and nothing covers anything
+    plt.close("all")
+    said = study.summary()
+    assert f"{levels[19]} is better than {levels[0]}: orders is higher by" in said and "13 more in the table." in said
 
 
 def test_a_definition_that_leaves_something_out_is_another_one(tmp_path):
@@ -493,11 +519,11 @@ def test_plots_show_what_the_table_says():
     study.tell(visits(120))
     rows = study.rows()
     over_time = study.plot()
-    assert [t.get_text() for t in over_time.get_legend().get_texts()] == ["B - A", "C - A"]
-    assert over_time.get_ylabel() == "difference in converted"
+    assert [t.get_text() for t in over_time.get_legend().get_texts()] == ["B", "C"]
+    assert over_time.get_ylabel() == "difference from A in converted"
     plt.close("all")
     now = study.plot(over_time=False)
-    assert [t.get_text() for t in now.get_yticklabels()] == ["B - A", "C - A"]
+    assert [t.get_text() for t in now.get_yticklabels()] == ["B", "C"]
     ends = np.concatenate(
         [line.get_xdata() for line in now.lines] + [c.get_segments()[0][:, 0] for c in now.collections]
     )
@@ -532,6 +558,38 @@ def test_an_alarm_comes_first_everywhere(tmp_path):
         assert text.index("ALARM") < text.index("<table")
 
 
+def test_intervals_that_are_not_of_the_outcome_say_so():
+    outcome = {"t": ls.Weibull(ls.Unknown())}
+    study = ls.Study("l", factors={"arm": ["a", "b"]}, outcome=outcome, control="a", store=None)
+    study.tell({"arm": ["a", "b"] * 20, "t": np.random.default_rng(0).exponential(size=40)})
+    text = study.summary()
+    assert "interval of z" in text and "The shape is not known" in text and "b against a is not decided yet." in text
+    known = ls.Study("l", factors={"arm": ["a", "b"]}, outcome={"t": ls.Weibull(1.0)}, control="a", store=None)
+    assert "of z" not in known.summary()
+
+
+def test_survival_curves_cover_every_shape_of_the_set():
+    law = ls.Weibull(ls.Unknown())
+    study = ls.Study("l", factors={"arm": ["a", "b"]}, outcome={"t": law}, event="seen", store=None)
+    nothing = study.survival([{"arm": "a"}], [0.5])
+    assert (nothing.lower[0], nothing.upper[0]) == (0.0, 1.0)
+    rng = np.random.default_rng(5)
+    times = rng.exponential(size=100) ** (1 / 1.5)
+    study.tell({"arm": ["a", "b"] * 50, "t": np.minimum(times, 1.2), "seen": times < 1.2})
+    at = np.array([0.2, 0.5, 1.0, 2.0])
+    curves = study.survival([{"arm": "a"}, {"arm": "b"}], at)
+    low, high = (curves[end].to_numpy().reshape(2, 4) for end in ("lower", "upper"))
+    inside, s = 0, study.set
+    for _ in range(400):
+        theta, shape = rng.uniform(-0.8, 0.8, size=2), rng.uniform(0.9, 2.2)
+        if s.contains(theta, nuisance=shape):
+            surviving = np.exp(-np.exp(theta)[:, None] * at**shape)
+            inside += 1
+            assert (low <= surviving).all() and (surviving <= high).all()
+    assert inside > 20
+    assert (low < np.exp(-(at**1.5))).all() and (high > np.exp(-(at**1.5))).all() and (high - low < 0.9).all()
+
+
 def test_survival_curves_have_bands_of_the_law():
     study = ls.Study("l", factors={"arm": ["a", "b"]}, outcome={"t": ls.Weibull(2.0)}, event="seen", store=None)
     rng = np.random.default_rng(5)
@@ -543,7 +601,9 @@ def test_survival_curves_have_bands_of_the_law():
     np.testing.assert_allclose([first.lower, first.upper], np.exp(-0.25 * np.exp([high[0], low[0]])))
     assert (curves.lower < curves.estimate).all() and (curves.estimate < curves.upper).all()
     assert (curves.lower < np.exp(-(curves.time**2))).all() and (curves.upper > np.exp(-(curves.time**2))).all()
-    assert study.plot_survival([{"arm": "a"}], [0.5, 1.0]).get_ylim() == (0.0, 1.0)
+    axes = study.plot_survival([{"arm": "b"}, {"arm": "a"}], [0.5, 1.0])
+    assert axes.get_ylim() == (0.0, 1.0)
+    assert [t.get_text() for t in axes.get_legend().get_texts()] == ["arm = b", "arm = a"]
     plt.close("all")
     with pytest.raises(ls.InvalidArgumentError, match="no lifetimes"):
         signup().survival([{"variant": "A"}], [1.0])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -89,7 +90,7 @@ def test_a_study_from_begin_to_end(run, tmp_path):
 
 ERRORS = {
     "no such file": (["watch", "none.csv", *OPTIONS, "--by", "variant"], "none.csv"),
-    "no such column": (["watch", "v.csv", *OPTIONS, "--by", "page"], "page = None is missing"),
+    "no such column": (["watch", "v.csv", *OPTIONS, "--by", "page"], "the column 'page' is missing"),
     "no such family": (["watch", "v.csv", "--outcome", "converted", "--family", "binary", "--by", "variant"], "binary"),
     "a family that must know more": (
         ["watch", "v.csv", "--outcome", "converted", "--family", "binomial", "--by", "variant"], "must know its trials"
@@ -158,3 +159,75 @@ def test_following_ends_with_an_answer(tmp_path):
     process.send_signal(2)
     out, _ = process.communicate(timeout=120)
     assert process.returncode == 0 and json.loads(out)["rows_recorded"] == 40
+
+
+def test_watch_says_how_to_keep_the_rows(run, tmp_path):
+    """The command that it prints begins a study that takes the very file, with every option that was given."""
+    write_visits(tmp_path / "v.csv", 60)
+    out = run("watch", "v.csv", *OPTIONS, "--by", "variant", "--alpha", "0.1", "--no-alarm")[1]
+    (command,) = [line.strip() for line in out.splitlines() if line.strip().startswith("likeset study new")]
+    assert run(*shlex.split(command)[1:])[0] == 0
+    assert run("study", "tell", "v", "v.csv")[0] == 0
+    made = ls.Study.open("v", tmp_path / "likeset.db", read_only=True).definition
+    assert (made.alpha, made.alarm, made.control) == (0.1, False, {"variant": "A"})
+    assert "--control A" in run("watch", "v.csv", *OPTIONS[:4], "--by", "variant")[1]
+    (tmp_path / "comma.csv").write_text('variant,converted\n"A, old",1\n"B, new",0\n')
+    out = run("watch", "comma.csv", *OPTIONS[:4], "--by", "variant")[1]
+    assert "study new" not in out and "ls.Study" in out
+
+
+def test_levels_of_a_file_that_are_none(run, tmp_path):
+    write_visits(tmp_path / "v.csv", 150)
+    code, _, err = run("watch", "v.csv", *OPTIONS[:4], "--by", "id")
+    assert code == 2 and "150 different cells" in err and "--number id" in err
+    (tmp_path / "none.csv").write_text("variant,converted\n")
+    code, _, err = run("watch", "none.csv", *OPTIONS, "--by", "variant")
+    assert code == 2 and "there are no rows" in err
+    (tmp_path / "case.csv").write_text("variant,converted\nA,1\na,0\nB,0\n")
+    code, _, err = run("watch", "case.csv", *OPTIONS, "--by", "variant")
+    assert code == 0 and "'A' and 'a' of 'variant' differ in capitals only" in err
+
+
+def test_what_was_probably_meant_is_said(run, tmp_path):
+    write_visits(tmp_path / "v.csv", 30)
+    study = ["--by", "variant=A,B", "--key", "id"]
+    assert "Next: likeset study tell" in run("study", "new", "signup", *OPTIONS, *study)[1]
+    assert "There are no rows yet" in run("study", "show", "signup")[1]
+    (tmp_path / "w.csv").write_text("id,variant,converted\n1,b,1\n")
+    for arguments, meant in (
+        (["watch", "v.csv", "--outcome", "convertd", *OPTIONS[2:], "--by", "variant"], "did you mean 'converted'?"),
+        (["watch", "v.csv", *OPTIONS[:2], "--family", "bernouli", "--by", "variant"], "did you mean 'bernoulli'?"),
+        (["watch", "v.csv", *OPTIONS[:2], "--family", "normal", "--by", "variant"], "gaussian is the normal law"),
+        (["study", "show", "sigup"], "did you mean 'signup'?"),
+        (["study", "tell", "signup", "w.csv"], "did you mean 'B'?"),
+        (["watch", "v.csv", *OPTIONS[:4], "--formula", "~ variant"], "--by variant"),
+    ):
+        code, _, err = run(*arguments)
+        assert code == 2 and meant in err, err
+
+
+@pytest.mark.parametrize(
+    ("cell", "remedy"),
+    [('"1,409.96"', "write 1409.96,"), ("53.2%", "write 53.2,"), ("$7", "write 7,"), ("NA", "leave the row out")],
+)
+def test_cells_that_are_nearly_numbers(run, tmp_path, cell, remedy):
+    (tmp_path / "r.csv").write_text(f"variant,rate\nA,1\nB,{cell}\n")
+    code, _, err = run("watch", "r.csv", "--outcome", "rate", "--family", "gaussian", "--by", "variant")
+    assert code == 2 and "rate, row 2 (line 3)" in err and remedy in err, err
+
+
+def test_every_command_of_a_study_speaks_json(run, tmp_path):
+    write_visits(tmp_path / "v.csv", 60)
+    run("study", "new", "signup", *OPTIONS, "--by", "variant=A,B", "--key", "id")
+    for arguments, wanted in (
+        (["tell", "signup", "v.csv"], {"recorded": 60}),
+        (["plot", "signup", "p.png"], {"picture": "p.png"}),
+        (["report", "signup", "r.html"], {"report": "r.html"}),
+        (["export", "signup", "out"], {"folder": "out"}),
+        (["ask", "signup"], {"certificate": None}),
+        (["cancel", "signup", "1"], {"cancelled": 1, "pending": []}),
+        (["recommend", "signup"], {"rows": 60}),
+        (["show", "signup"], {"rows_recorded": 60}),
+    ):
+        code, out, _ = run("study", *arguments, "--json")
+        assert code == 0 and wanted.items() <= json.loads(out).items(), out

@@ -22,13 +22,24 @@ from likeset.study.commands.watch import watch
 from likeset.web.command import demo_command, serve_command
 
 app = typer.Typer(
-    help="Anytime-valid likelihood-ratio confidence sets: look after every observation, stop when you like.",
+    help="Anytime-valid likelihood-ratio confidence sets: look after every observation, stop when you like.\n\n"
+    "With a file of your own:\n\n"
+    "    likeset watch visits.csv --outcome converted --family bernoulli --by variant --control A\n\n"
+    "Without one, to see what there is: likeset demo",
     no_args_is_help=True,
+    rich_markup_mode="markdown",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 console = Console()
-app.command()(reproduce)
+DATA, PAPER, HERE = "Your data", "The method and its paper", "This installation"
+app.command(rich_help_panel=DATA)(watch)
+app.add_typer(study_app, name="study", rich_help_panel=DATA)
+app.command(name="serve", rich_help_panel=DATA)(serve_command)
+app.command(name="demo", rich_help_panel=DATA)(demo_command)
+app.command(rich_help_panel=PAPER)(reproduce)
+app.command(name="compare", rich_help_panel=PAPER)(compare_command)
+app.command(name="theory", rich_help_panel=PAPER)(theory_command)
 
 
 @app.callback(invoke_without_command=True)
@@ -42,7 +53,7 @@ def _version_option(
         raise typer.Exit
 
 
-@app.command()
+@app.command(rich_help_panel=HERE)
 def check() -> None:
     """Run the contract suite on every family, predictor and weighting of this installation.
 
@@ -72,7 +83,7 @@ def check() -> None:
     raise typer.Exit(code=1 if failures else 0)
 
 
-@app.command()
+@app.command(rich_help_panel=HERE)
 def warmup(
     family: Annotated[str | None, typer.Option(help="Only this family, e.g. poisson; default: all of them.")] = None,
 ) -> None:
@@ -98,14 +109,6 @@ def warmup(
     folder = cache_folder()
     kept = f"kept in {folder}" if folder is not None else "lost: no folder for them can be written, see NUMBA_CACHE_DIR"
     say(console, f"{compiled} kernels compiled in {seconds:.0f} s; {kept}.")
-
-
-app.command()(watch)
-app.add_typer(study_app, name="study")
-app.command(name="compare")(compare_command)
-app.command(name="theory")(theory_command)
-app.command(name="serve")(serve_command)
-app.command(name="demo")(demo_command)
 
 
 def main() -> None:

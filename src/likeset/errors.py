@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import pickle
 import reprlib
+from collections.abc import Iterable
 from os import PathLike
 from typing import Any
 
@@ -151,6 +153,9 @@ class RowError(InvalidArgumentError):
         self.column, self.row, self.line = column, row, line
         place = "" if row is None else f", row {row}"
         super().__init__(f"{column}{place}" + ("" if line is None else f" (line {line})"), value, problem, remedy)
+        if value is None and (row is None or problem != "is missing"):  # the whole column, or the whole row
+            what = f"the column {_brief(column)}" if row is None and line is None else self.argument
+            self.args = (f"{what} {problem[:_LONGEST]}; {remedy}.",)
 
 
 class RestatedRowError(RowError):
@@ -184,6 +189,17 @@ class StudyMismatchError(StoreError, ValueError):
             f"{path} holds a study {_brief(name)} of another definition ({listed}); "
             "pass that definition, leave it out to continue the study, or take another name."
         )
+
+
+def near(word: object, known: Iterable[object]) -> str:
+    """The known word that was probably meant, as the end of a sentence; nothing where none is near.
+
+    >>> near("convertd", ["user", "converted"]), near("b ", ["A", "B"]), near("x", ["A", "B"])
+    (" (did you mean 'converted'?)", " (did you mean 'B'?)", '')
+    """
+    words = {str(one).strip().casefold(): one for one in known}
+    found = difflib.get_close_matches(str(word).strip().casefold()[:_LIMIT], list(words), 1, 0.7)
+    return f" (did you mean {_brief(words[found[0]])}?)" if found else ""
 
 
 class OrderWarning(UserWarning):

@@ -15,6 +15,11 @@ from likeset.plots.theme import DASHES, MARKERS, Theme, checked_axes, dressed, l
 
 with optional_packages():
     from matplotlib.axes import Axes
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+
+_LEGEND = 84  # characters in a line of the legend
+_MOST_FILLED = 2  # of more bands over each other nothing is to be seen but grey
 
 
 def plot_over_time(
@@ -61,7 +66,8 @@ def plot_over_time(
     for i in range(low.shape[1]):
         style = {"color": theme.colour(i), "linestyle": DASHES[i % len(DASHES)]}
         filled = {"color": theme.fill(i)} if low.shape[1] == 1 else {"color": theme.colour(i), "alpha": 0.14}
-        axes.fill_between(looks, low[:, i], high[:, i], linewidth=0, **filled)
+        if low.shape[1] <= _MOST_FILLED:
+            axes.fill_between(looks, low[:, i], high[:, i], linewidth=0, **filled)
         axes.plot(looks, low[:, i], linewidth=1.4, label=names[i] if middle is None else None, **style)
         axes.plot(looks, high[:, i], linewidth=1.4, **style)
         if middle is not None:
@@ -72,12 +78,11 @@ def plot_over_time(
         axes.axhline(compared, color=theme.ink, linewidth=1.2)
     if log:
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(_number)
-        if looks.max() < 10 * looks.min():  # perhaps no power of ten among them
-            axes.xaxis.set_minor_formatter(_number)
+        ticks_of_numbers(axes, float(looks.min()), float(looks.max()))
     axes.set_xlabel("observations")
     if labels:
-        legend_below(axes, columns=min(4, len(names)))
+        longest = max(len(line) for name in names for line in name.split("\n"))
+        legend_below(axes, columns=max(1, min(4, len(names), _LEGEND // (longest + 6))))
     return axes
 
 
@@ -153,15 +158,24 @@ def _mark_certain(
         return
     first = decided[0]
     height = low[first] if low[first] > reference else high[first]
-    axes.plot(looks[first], height, MARKERS[i % len(MARKERS)], color=theme.colour(i), markersize=8)
+    axes.plot(looks[first], height, MARKERS[i % len(MARKERS)], color=theme.colour(i), markersize=8, clip_on=False)
     places = np.log(looks) if log else looks
     late = places[first] > places[0] + 0.6 * (places[-1] - places[0])  # then the words go to the left, into the axes
-    away = (-6 if late else 6, 8 if low[first] > reference else -14)
+    others = 13 * len(axes.texts)  # words that are there already
+    away = (-6 if late else 6, 8 + others if low[first] > reference else -14 - others)
     axes.annotate(
-        f"certain at {looks[first]:g}", (looks[first], height), xytext=away, ha="right" if late else "left",
+        f"certain at {looks[first]:,.10g}", (looks[first], height), xytext=away, ha="right" if late else "left",
         textcoords="offset points", fontsize=9, color=theme.ink,
         bbox={"boxstyle": "round,pad=0.15", "facecolor": theme.paper, "edgecolor": "none"},
     )  # fmt: skip
+
+
+def ticks_of_numbers(axes: Axes, low: float, high: float) -> None:
+    """Ticks of a logarithmic axis from low to high: 1, 2, 5, 10, ..., or powers of ten alone where these are many."""
+    few = high < 2e3 * low
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,), numticks=12))
+    axes.xaxis.set_major_formatter(_number)
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _number(value: float, position: float) -> str:

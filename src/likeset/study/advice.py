@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from likeset.study.wording import number
+from likeset.study.numerals import number
 
 
 @dataclass(frozen=True)

@@ -91,13 +91,17 @@ class CsvReader:
                 try:
                     return next(csv.reader([text], delimiter=self._separator)), began
                 except csv.Error as error:
+                    if "\r" in text.strip():
+                        problem = "ends its lines with carriage returns alone, as very old programs do"
+                        raise self._broken(problem, "save it again, with ordinary ends of lines") from None
                     raise self._broken(f"is no line of CSV ({error})", "mend the line") from None
 
     def _decoded(self, line: bytes) -> str:
         try:
             return line.decode("utf-8-sig" if self._line == 1 else "utf-8").rstrip("\r\n").replace("\0", "\ufffd")
         except UnicodeDecodeError:
-            raise self._broken("is not UTF-8 text", "save the file as UTF-8") from None
+            remedy = 'save the file as UTF-8 (spreadsheets call it "CSV UTF-8"; iconv -f latin1 -t utf8 converts one)'
+            raise self._broken("is not UTF-8 text", remedy) from None
 
     def _take_header(self, cells: list[str]) -> None:
         names = [cell.strip() or f"column {i + 1}" for i, cell in enumerate(cells)]

@@ -18,7 +18,7 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.arguments import choice, error_level, flag, positive
-from likeset.errors import InvalidArgumentError
+from likeset.errors import InvalidArgumentError, near
 from likeset.families import FAMILIES
 from likeset.families.answers import has_entries, size_name
 from likeset.families.base import Family
@@ -34,6 +34,11 @@ GOALS = ("maximise", "minimise")
 SIZES = ("trials", "exposure")
 LONGEST_NAME = 200
 CONSTANT = "(constant)"
+_COMMON = {  # other names of families
+    "normal": "gaussian is the normal law", "binary": "bernoulli is that of zeros and ones",
+    "logit": "bernoulli is that of zeros and ones", "count": "poisson is that of counts",
+    "counts": "poisson is that of counts", "survival": "weibull is one of lifetimes", "t": "studentt is Student's",
+}  # fmt: skip
 
 
 class Definition:
@@ -255,7 +260,9 @@ def family_named(text: Any) -> Family:
     known = {cls.__name__.lower(): cls for cls in FAMILIES}
     found = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\))?\s*", text) if isinstance(text, str) else None
     if found is None or found[1].lower() not in known:
-        raise InvalidArgumentError("outcome", text, "is no family", f"use one of {', '.join(sorted(known))}")
+        given_name = "" if found is None else found[1].lower()
+        meant = f" ({_COMMON[given_name]})" if given_name in _COMMON else near(given_name, known)
+        raise InvalidArgumentError("outcome", text, f"is no family{meant}", f"use one of {', '.join(sorted(known))}")
     cls: Any = known[found[1].lower()]
     given: dict[str, Any] = {}
     for part in filter(str.strip, (found[2] or "").split(",")):

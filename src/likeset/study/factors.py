@@ -18,7 +18,7 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.arguments import LARGEST, positive, real_number
-from likeset.errors import InvalidArgumentError
+from likeset.errors import InvalidArgumentError, RowError, near
 from likeset.study.frames import Columns
 
 MOST_LEVELS = 1000
@@ -107,8 +107,10 @@ class Levels:
         found = [self._index.get(v) if v.__hash__ is not None else None for v in frame.values(self.name)]
         if None in found:
             known = ", ".join(map(str, self.values[:8])) + (", ..." if len(self.values) > 8 else "")
+            at = found.index(None)
+            meant = near(frame.values(self.name)[at], self.values)
             raise frame.error(
-                self.name, found.index(None), f"is no level of {self.name!r}", f"the levels are {known}; mend the cell"
+                self.name, at, f"is no level of {self.name!r}{meant}", f"the levels are {known}; mend the cell"
             )
         return np.array(found, dtype=np.float64)
 
@@ -152,7 +154,13 @@ class Number:
 
     def recorded(self, frame: Columns) -> Array:
         """The numbers."""
-        numbers = frame.numbers(self.name)
+        try:
+            numbers = frame.numbers(self.name)
+        except RowError as error:
+            if not isinstance(error.value, str) or error.problem != "is not a number" or "write" in error.remedy:
+                raise
+            levels = f"if {self.name!r} has levels, declare them: factors={{{self.name!r}: [...]}}, or --by {self.name}"
+            raise RowError(error.column, error.row, error.value, error.problem, levels, error.line) from None
         outside = (numbers < self.low) | (numbers > self.high)
         if outside.any():
             raise frame.error(

@@ -49,7 +49,7 @@ class Formula:
             if f.name in used["C"] and not isinstance(f, Levels):
                 raise InvalidArgumentError(
                     "formula", text, f"has levels of {f.name!r} that are not declared",
-                    f"name them: factors={{{f.name!r}: [...]}}, or pass like=",
+                    f"name them: factors={{{f.name!r}: [...]}}, in a shell --by {f.name}, or pass like=",
                 )  # fmt: skip
             if f.name in used["learning"] and isinstance(f, Number) and f.low == -np.inf and f.name not in like:
                 raise InvalidArgumentError(

@@ -8,6 +8,7 @@ where it is. Numbers and flags without gaps are arrays; everything else is a lis
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from likeset._typing import Array
 from likeset.arguments import LARGEST, file_path
-from likeset.errors import InvalidArgumentError, RowError, ShapeError
+from likeset.errors import InvalidArgumentError, RowError, ShapeError, near
 from likeset.extras import optional_packages
 
 Cells = NDArray[Any] | list[Any]
@@ -49,7 +50,10 @@ class Columns:
         """The cells of a column that must be there."""
         if name not in self.cells:
             known = ", ".join(map(repr, list(self.cells)[:12])) or "none"
-            raise RowError(name, None, None, f"is missing: the columns are {known}", "add the column, or rename one")
+            meant = near(name, self.cells)
+            raise RowError(
+                name, None, None, f"is missing: the columns are {known}{meant}", "add the column, or rename one"
+            )
         return self.cells[name]
 
     def error(self, column: str, index: int, problem: str, remedy: str) -> RowError:
@@ -137,10 +141,26 @@ class Columns:
             with suppress(ValueError, OverflowError):
                 number = float(cell)
         if math.isnan(number):
-            raise self.error(name, index, "is not a number", "mend the cell, or leave the row out")
+            raise self.error(name, index, "is not a number", _how_to_write(str(cell), self.decimal))
         if abs(number) > LARGEST:
             raise self.error(name, index, "is too large", "use units in which it is of order one")
         return number
+
+
+def _how_to_write(cell: str, decimal: str) -> str:
+    """How a cell that is no number may be made one.
+
+    >>> _how_to_write("1,409.96", "."), _how_to_write("53.2%", "."), _how_to_write("NA", ".")[:17]
+    ('write 1409.96, without separators of thousands', 'write 53.2, without units', 'leave the row out')
+    """
+    if cell.strip().casefold() in ("na", "n/a", "nan", "null", "none", "-", "?"):
+        return "leave the row out: a value that is missing cannot be counted (if it is missing by chance)"
+    bare = cell.strip().strip("%$€£¥ ").strip()
+    joined = re.sub(rf"(?<=\d)[{'.' if decimal == ',' else ','} '\u00a0\u202f](?=\d{{3}}(\D|$))", "", bare)
+    with suppress(ValueError):
+        float(joined.replace(decimal, "."))
+        return f"write {joined}, without {'separators of thousands' if joined != bare else 'units'}"
+    return "mend the cell, or leave the row out"
 
 
 def columns_of(data: Any, name: str = "rows") -> Columns:

@@ -22,6 +22,7 @@ from likeset.errors import (
     RestatedRowError,
     StoreError,
     StudyMismatchError,
+    near,
 )
 from likeset.study import asked
 from likeset.study.database import Head, StoredBatch, StoredStudy
@@ -64,13 +65,12 @@ class Record:
         found = database.find(name)
         if definition is None:
             if found is None:
-                known = ", ".join(repr(s["name"]) for s in store.studies()[:8]) or "none"
+                names = [s["name"] for s in store.studies()]
+                known = ", ".join(map(repr, names[:8])) or "none yet"
                 raise InvalidArgumentError(
-                    "name",
-                    name,
-                    f"is no study in {store!r}, which holds {known}",
+                    "name", name, f"is no study in {database.label}, which holds {known}{near(name, names)}",
                     "define it: pass factors and outcome, or write likeset study new",
-                )
+                )  # fmt: skip
             definition = _defined(found)
         given = definition.to_json()
         if found is None:

@@ -17,9 +17,9 @@ _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222;
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: #222;
   background: #fff; }}
-h1 {{ margin-bottom: 0; }} .muted {{ color: #666; }} .table {{ overflow-x: auto; }}
+h1 {{ margin-bottom: 0; }} .muted {{ color: #666; }} .table {{ overflow-x: auto; font-size: .92em; }}
 figure {{ margin: 1.5rem 0; }} figure svg {{ max-width: 100%; height: auto; }} td, th {{ white-space: nowrap; }}
 dt {{ font-weight: 600; }} dd {{ margin: 0 0 .5rem 0; overflow-wrap: anywhere; }}
 </style></head><body>
@@ -43,15 +43,16 @@ def page(study: Study) -> str:
     definition = answers["definition"]
     entries: dict[str, Any] = {
         "outcome": definition["outcome"], "family": wording.family_text(definition["family"]),
-        "factors": ", ".join(f"{name}: {value}" for name, value in definition["factors"].items()),
+        "factors": "; ".join(f"{name}: {wording.factor_text(v)}" for name, v in definition["factors"].items()),
         "formula": definition["formula"], "control": ", ".join(map(str, definition["control"].values())),
         "goal": definition["goal"], "margin": definition["margin"], "key": definition["key"],
         "other columns": ", ".join(f"{role}: {column}" for role, column in definition["roles"].items()),
-        "begun": answers["created"], "fingerprint": study.fingerprint,
+        "begun": f"{answers['created'][:16].replace('T', ' ')} UTC", "fingerprint": study.fingerprint,
     }  # fmt: skip
     listed = "".join(f"<dt>{k}</dt><dd>{escape(str(v))}</dd>" for k, v in entries.items() if v not in (None, ""))
     return _PAGE.format(
-        title=escape(study.name), when=f"{now()[:16].replace('T', ' ')} UTC", answers=wording.html(answers),
+        title=escape(study.name), when=f"{now()[:16].replace('T', ' ')} UTC",
+        answers=wording.html(answers, titled=False),
         pictures="".join(_pictures(study)), limit=1 / definition["alpha"], alpha=definition["alpha"], definition=listed,
     )  # fmt: skip
 
@@ -61,13 +62,15 @@ def _pictures(study: Study) -> list[str]:
     from matplotlib.figure import Figure
 
     from likeset.plots.theme import LIGHT, settings
+    from likeset.study.pictures import height_of_bars
 
     found = []
     with matplotlib.rc_context({**settings(LIGHT), "svg.fonttype": "none"}):
         for over_time in (True, False):
-            figure = Figure(figsize=(7.5, 4.2), layout="constrained")
+            height = 3.8 if over_time else height_of_bars(len(study.rows()))
+            figure = Figure(figsize=(7.5, height), layout="constrained")
             try:
-                study.plot(over_time=over_time, axes=figure.add_subplot())
+                study.plot(over_time=over_time, axes=figure.add_subplot()).set_title("")
             except LikesetError:  # an empty study, or a refuted model: the words above say it
                 continue
             stream = io.StringIO()

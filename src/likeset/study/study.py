@@ -24,6 +24,7 @@ from likeset.study.matching import has_run_column
 from likeset.study.record import Record, Told
 from likeset.study.store import DEFAULT, Store
 from likeset.study.surface import surface_of
+from likeset.study.survival import curves
 
 
 class Study(Record):
@@ -272,23 +273,15 @@ class Study(Record):
         if not self.definition.family.observation_shape:
             raise InvalidArgumentError("rows", rows, f"have no lifetimes: {self.definition.family!r}", "use predict")
         at = real_array("times", times).reshape(-1)
-        x, s = self.definition.asked(columns_of(rows)), self.set
-        low, high = predictor_ends(s, x)
-        ends = (np.clip(x @ s.centre, low, high) if s.n_observations else np.full(len(x), np.nan), low, high)
-        # A row that is censored at t has the density of living longer; the larger z, the shorter the life.
-        censored = self.definition.family.observations(np.column_stack([at, np.zeros(len(at))])) if len(at) else at
-        log_density = self.definition.family.log_density
-        curves = [
-            [np.exp(log_density(censored, np.full(len(at), np.clip(z, -700, 700)))) for z in part] for part in ends
-        ]
-        count = len(x)
+        x = self.definition.asked(columns_of(rows))
+        estimate, lower, upper = curves(self.definition.family, self.set, x, at)
         return pandas.DataFrame(
             {
-                "row": np.repeat(np.arange(1, count + 1), len(at)),
-                "time": np.tile(at, count),
-                "estimate": np.concatenate([*curves[0], []]),
-                "lower": np.concatenate([*curves[2], []]),
-                "upper": np.concatenate([*curves[1], []]),
+                "row": np.repeat(np.arange(1, len(x) + 1), len(at)),
+                "time": np.tile(at, len(x)),
+                "estimate": estimate.ravel(),
+                "lower": lower.ravel(),
+                "upper": upper.ravel(),
             }
         )
 
@@ -305,7 +298,10 @@ class Study(Record):
         """The curves of :meth:`survival` with their bands."""
         from likeset.study.pictures import draw_survival
 
-        return draw_survival(self, self.survival(rows, times), axes)
+        frame = columns_of(rows)
+        cells = {f.name: frame.values(f.name) for f in self.definition.factors}
+        settings = [{name: column[i] for name, column in cells.items()} for i in range(len(frame))]
+        return draw_survival(self, self.survival(frame, times), settings, axes)
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write one HTML file with the answers, pictures and the definition in it."""

@@ -2,69 +2,50 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
+
+from likeset.study.findings import findings
+from likeset.study.numerals import beside, evidence, interval, number, p_value
 
 _HEADINGS = {
     "level": "level", "n": "rows", "observed": "observed", "estimate": "estimate", "interval": "interval",
     "difference": "difference", "ratio": "ratio", "odds": "odds ratio", "e_value": "e-value", "p_value": "p-value",
     "verdict": "verdict",
 }  # fmt: skip
-_JUST_ABOVE = [math.nextafter(neutral, math.inf) for neutral in (0.0, 1.0)]
-_JUST_BELOW = [math.nextafter(neutral, -math.inf) for neutral in (0.0, 1.0)]
 _STYLE = (
     "border-collapse:collapse;font-variant-numeric:tabular-nums",
-    "text-align:right;padding:.3em .7em;border-bottom:1px solid #ccc",
-    "text-align:left;padding:.3em .7em;border-bottom:1px solid #ccc",
+    "text-align:right;white-space:nowrap;padding:.3em .7em;border-bottom:1px solid #8886",
+    "text-align:left;min-width:5em;padding:.3em .7em;border-bottom:1px solid #8886",
 )
-
-
-def number(value: float | None, digits: int = 4) -> str:
-    """A number that can be read.
-
-    >>> [number(v) for v in (0.12345, 1234567.0, 3.0, None, 4e-5, 0.0)]
-    ['0.1235', '1.235e+06', '3', '', '4e-05', '0']
-    """
-    if value is None:
-        return ""
-    if isinstance(value, int):
-        return f"{value:,}"
-    return "∞" if value == math.inf else "-∞" if value == -math.inf else f"{value:.{digits}g}"
-
-
-def interval(low: float | None, high: float | None) -> str:
-    """[low, high]; an end that is missing is infinite, one that is just excluded has a round bracket.
-
-    >>> interval(0.25, None), interval(math.nextafter(0.0, 1.0), 0.5)
-    ('[0.25, ∞]', '(0, 0.5]')
-    """
-    before = "(" if low in _JUST_ABOVE else "["
-    after = ")" if high in _JUST_BELOW else "]"
-    low = -math.inf if low is None else low if before == "[" else round(low)
-    high = math.inf if high is None else high if after == "]" else round(high)
-    return f"{before}{number(float(low))}, {number(float(high))}{after}"
 
 
 def cells(answers: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Headings and cells of the table, without columns that say nothing."""
-    rings = answers["alarm"]["rings"]
+    rings, alpha = answers["alarm"]["rings"], answers["definition"]["alpha"]
     columns: dict[str, list[str]] = {heading: [] for heading in _HEADINGS.values()}
     factors = {row["factor"] for row in answers["rows"]}
     for row in answers["rows"]:
         level = f"{row['factor']}: {row['level']}" if len(factors) > 1 and row["kind"] == "level" else row["level"]
         columns["level"].append(level)
         columns["rows"].append(number(row["n"]))
-        columns["observed"].append(number(row["observed"]))
-        columns["estimate"].append(number(row["estimate"]))
+        columns["observed"].append(beside(row["observed"], row["lower"], row["upper"]))
+        columns["estimate"].append(beside(row["estimate"], row["lower"], row["upper"]))
         columns["interval"].append("none" if rings else interval(row["lower"], row["upper"]))
         for of in ("difference", "ratio", "odds"):
             compared = row[of] is not None or row[f"{of}_lower"] is not None or row[f"{of}_upper"] is not None
             columns[_HEADINGS[of]].append(interval(row[f"{of}_lower"], row[f"{of}_upper"]) if compared else "")
-        columns["e-value"].append(number(row["e_value"], 3))
-        columns["p-value"].append(number(row["p_value"], 2))
+        columns["e-value"].append(evidence(row["e_value"], 1 / alpha))
+        columns["p-value"].append(p_value(row["p_value"], alpha))
         columns["verdict"].append(row["verdict"] or "")
+    if columns["observed"] == columns["estimate"]:
+        columns["observed"] = []
+    if all(row["kind"] == "setting" for row in answers["rows"]):
+        columns = {"setting" if heading == "level" else heading: column for heading, column in columns.items()}
+    if has_no_mean(answers["definition"]["family"]):
+        named = {"estimate": "estimate of z", "interval": "interval of z"}
+        columns = {named.get(heading, heading): column for heading, column in columns.items()}
     kept = [heading for heading, column in columns.items() if any(column)]
     return kept, [[columns[heading][i] for heading in kept] for i in range(len(answers["rows"]))]
 
@@ -75,14 +56,18 @@ def sentences(answers: dict[str, Any]) -> list[str]:
     said = answers["alarm"]
     if said["text"]:
         found.append(f"ALARM. {said['text']}" if said["rings"] else said["text"])
-    units = f" ({definition['units']})" if definition["units"] not in (None, "", definition["outcome"]) else ""
     what = definition["formula"] or ", ".join(definition["factors"])
     found.append(
-        f"{answers['rows_recorded']:,} rows of {definition['outcome']}{units} by {what}; "
+        f"{counted(answers['rows_recorded'], 'row')} of {with_units(definition)} by {what}; "
         f"{family_text(definition['family'])}."
     )
     if said["rings"]:
         return found
+    if has_no_mean(definition["family"]):
+        found.append(
+            "The shape is not known: intervals are of z, the logarithm of the rate (larger z, shorter life); survival "
+            "curves are on the scale of the outcome."
+        )
     found.append(
         f"All intervals hold at all times at once with probability at least {1 - definition['alpha']:.4g}: "
         "look as often as you like, stop when you like."
@@ -90,7 +75,65 @@ def sentences(answers: dict[str, Any]) -> list[str]:
     return found
 
 
-def family_text(described: dict[str, Any]) -> str:
+def has_no_mean(described: Mapping[str, Any]) -> bool:
+    """Whether the mean of an outcome depends on a number that is not known, so that answers are of z."""
+    return isinstance((described.get("settings") or {}).get("shape"), dict)
+
+
+def verdicts(answers: dict[str, Any], most: int = 6) -> list[str]:
+    """What was found, one sentence per level or coefficient that is judged; of many, those that are decided first.
+
+    >>> made = {"outcome": "y", "units": "", "goal": "maximise", "margin": None, "control": {"v": "A"}}
+    >>> line = {"factor": "v", "level": "B", "kind": "level", "n": 9, "verdict": "better"}
+    >>> ends = {"difference_lower": 0.1, "difference_upper": 0.5}
+    >>> control = {"factor": "v", "level": "A", "kind": "level", "n": 9, "verdict": "control"}
+    >>> verdicts({"rows": [control, line | ends], "definition": made, "alarm": {"rings": False}})
+    ['B is better than A: y is higher by 0.100 to 0.500 on average.']
+    """
+    if answers["alarm"]["rings"]:
+        return []
+    found = findings(answers)
+    said = [f"{entry['level']} {entry['said']}." for entry in found[:most]]
+    more = len(found) - len(said)
+    return [*said, f"{more} more in the table."] if more else said
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "row"), counted(1800, "row")
+    ('1 row', '1,800 rows')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def with_units(definition: Mapping[str, Any]) -> str:
+    """The outcome with its units, unless its name says them.
+
+    >>> with_units({"outcome": "yield", "units": "%"}), with_units({"outcome": "days", "units": "days"})
+    ('yield (%)', 'days')
+    """
+    outcome, units = str(definition["outcome"]), definition["units"]
+    return f"{outcome} ({units})" if units and units != outcome else outcome
+
+
+def factor_text(described: Any) -> str:
+    """What a factor may be, in words.
+
+    >>> factor_text(["A", "B"]), factor_text({"interval": [20.0, 90.0]}), factor_text({"centre": 0.0, "scale": 1.0})
+    ('A, B', '20 to 90', 'a number')
+    >>> factor_text({"whole": [1, 8]})
+    '1 to 8, whole'
+    """
+    if isinstance(described, list):
+        return ", ".join(map(str, described))
+    ends = described.get("interval") or described.get("whole")
+    if ends is None:
+        return "a number"
+    return f"{number(float(ends[0]))} to {number(float(ends[1]))}{', whole' if 'whole' in described else ''}"
+
+
+def family_text(described: Mapping[str, Any]) -> str:
     """A family as it would be written.
 
     >>> family_text({"type": "Gaussian", "settings": {"sigma": 2.0}})
@@ -126,10 +169,12 @@ def _total(headings: list[str], rows: list[list[str]]) -> int:
 
 def summary(answers: dict[str, Any]) -> str:
     """The answers as text."""
-    return "\n".join([f"Study {answers['name']}", *sentences(answers), "", *lines(answers)])
+    said = verdicts(answers)
+    above = [f"Study {answers['name']}", *sentences(answers), *([""] if said else []), *said, ""]
+    return "\n".join([*above, *lines(answers)])
 
 
-def html(answers: dict[str, Any]) -> str:
+def html(answers: dict[str, Any], titled: bool = True) -> str:
     """The answers as a fragment of HTML, for notebooks and reports; verdicts first, as narrow pages show little."""
     headings, rows = cells(answers)
     if "verdict" in headings:
@@ -144,5 +189,8 @@ def html(answers: dict[str, Any]) -> str:
         f"<p><strong>{escape(s)}</strong></p>" if s.startswith("ALARM") else f"<p>{escape(s)}</p>"
         for s in sentences(answers)
     )
+    found = "".join(f"<li>{escape(s)}</li>" for s in verdicts(answers))
+    listed = f"<ul>{found}</ul>" if found else ""
+    title = f"<h3>{escape(answers['name'])}</h3>" if titled else ""
     table = f"<thead>{line('th', headings)}</thead><tbody>{''.join(line('td', row) for row in rows)}</tbody>"
-    return f'<div><h3>{escape(answers["name"])}</h3>{said}<table style="{whole}">{table}</table></div>'
+    return f'<div>{title}{said}{listed}<div style="overflow-x:auto"><table style="{whole}">{table}</table></div></div>'

@@ -11,11 +11,12 @@ from urllib.parse import quote
 from likeset.errors import LikesetError
 from likeset.extras import optional_packages
 from likeset.study import wording
+from likeset.study.numerals import number
 from likeset.web.api import Api
 from likeset.web.desk import Desk
 from likeset.web.pages import Pages, day
 from likeset.web.refusals import Refusals
-from likeset.web.rows import kind_of_outcome, with_units
+from likeset.web.rows import kind_of_outcome
 from likeset.web.security import Gate, Guard, Limits
 from likeset.web.worker import Refused, WorkerDied
 
@@ -41,11 +42,12 @@ def create_app(
     """The page over a store, as an ASGI application; ``app.state.gate.token`` is what writing needs."""
     desk, gate, limits = Desk(store, read_only), Gate(token, read_only, hosts), limits or Limits()
     templates = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined)
-    templates.filters |= {"number": wording.number, "day": day, "url": lambda text: quote(str(text), safe="")}
+    templates.filters |= {"number": number, "day": day, "url": lambda text: quote(str(text), safe="")}
     templates.globals |= {
+        "factor_text": wording.factor_text,
         "family_text": wording.family_text,
         "kind_of_outcome": kind_of_outcome,
-        "with_units": with_units,
+        "with_units": wording.with_units,
     }
     for name in templates.list_templates():  # now, and not while somebody waits
         templates.get_template(name)

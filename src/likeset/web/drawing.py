@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,13 @@ from likeset.extras import optional_packages
 from likeset.plots.over_time import plot_intervals, plot_over_time
 from likeset.plots.theme import DASHES, both_themes, dressed, legend_below, theme_of, themed
 from likeset.study.factors import Number
+from likeset.study.pictures import MOST_BARS, MOST_LINES, chosen, height_of_bars, scale_text, sight, wrapped
 from likeset.study.study import Study
-from likeset.web.rows import with_units
+from likeset.study.wording import with_units
 
 with optional_packages():
     from matplotlib.figure import Figure
 
-_MOST_SERIES = 5
 _GRID = 61
 
 
@@ -34,7 +35,7 @@ def pictures(
 
 
 def _figure(height: float = 3.4) -> tuple[Figure, Any]:
-    figure = Figure(figsize=(6.2, height))
+    figure = Figure(figsize=(6.4, height), layout="constrained")
     return figure, figure.subplots()
 
 
@@ -43,13 +44,14 @@ def _now(answers: dict[str, Any]) -> Figure | None:
     lines = [line for line in answers["rows"] if line["lower"] is not None and line["upper"] is not None and line["n"]]
     if not lines or answers["alarm"]["rings"]:
         return None
+    lines = [lines[i] for i in chosen(lines, MOST_BARS)]
     with themed("light"):
-        figure, axes = _figure(1.2 + 0.42 * len(lines))
+        figure, axes = _figure(height_of_bars(len(lines)))
         coefficients = all(line["kind"] == "coefficient" for line in lines)
         low, high, middle = ([line[of] for line in lines] for of in ("lower", "upper", "estimate"))
-        names, reference = [line["level"] for line in lines], 0.0 if coefficients else None
+        names, reference = [wrapped(line["level"]) for line in lines], 0.0 if coefficients else None
         plot_intervals(low, high, labels=names, estimate=middle, reference=reference, axes=axes)
-        axes.set_xlabel("coefficient" if coefficients else f"mean of {with_units(answers['definition'])}")
+        axes.set_xlabel(scale_text(answers["definition"], lines[0]["kind"], compared=False))
     return figure
 
 
@@ -59,12 +61,13 @@ def _over_time(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure |
         return None
     if answers["rows"][0]["kind"] == "setting":
         return _best_so_far(answers, looks)
-    compared = [line["level"] for line in looks[-1]["lines"] if line["difference_lower"] is not None]
+    lines = looks[-1]["lines"]
+    compared = [line for line in lines if line["difference_lower"] is not None]
     low, high, middle = (
         ("difference_lower", "difference_upper", "difference") if compared else ("lower", "upper", "estimate")
     )
-    names = compared or [line["level"] for line in looks[-1]["lines"]]
-    names = names[:_MOST_SERIES]
+    among = compared or lines
+    names = [among[i]["level"] for i in chosen(among, MOST_LINES)]
     n = np.array([look["rows"] for look in looks])
     ends = {of: np.full((len(n), len(names)), np.nan) for of in (low, high, middle)}
     for i, look in enumerate(looks):
@@ -74,24 +77,29 @@ def _over_time(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure |
                     ends[of][i, names.index(line["level"])] = np.nan if line[of] is None else line[of]
     if not np.isfinite(ends[low][-1]).any():
         return None
-    control = next((line["level"] for line in looks[-1]["lines"] if line["verdict"] == "control"), None)
-    labels = [f"{name} minus {control}" if compared else name for name in names]
-    reference = 0.0 if compared or looks[-1]["lines"][0]["kind"] == "coefficient" else None
+    reference = 0.0 if compared or lines[0]["kind"] == "coefficient" else None
+    seen = sight(n, ends[low], ends[high], reference)
+    lower, upper = (ends[end] if seen is None else seen.cut(ends[end]) for end in (low, high))
     with themed("light"):
         figure, axes = _figure()
-        log = bool(n[-1] > 200)
+        labels, log = list(map(wrapped, names)), bool(n[-1] > 200)
+        alone = labels[0] if len(labels) == 1 else None
         plot_over_time(
-            n, ends[low], ends[high], estimate=ends[middle], labels=labels, reference=reference, log=log, axes=axes
+            n,
+            lower,
+            upper,
+            estimate=ends[middle],
+            labels=None if alone else labels,
+            reference=reference,
+            log=log,
+            axes=axes,
         )
+        if seen is not None:
+            seen.show(axes)
         axes.set_xlabel("rows")
-        axes.set_ylabel("difference of means" if compared else f"mean of {with_units(answers['definition'])}")
-        late = n >= max(n[-1] / 50, min(10, n[-1]))
-        shown = np.concatenate([ends[low][late].ravel(), ends[high][late].ravel()])
-        shown = shown[np.isfinite(shown)]
-        if len(shown):
-            margin = 0.08 * (np.ptp(shown) or 1.0)
-            axes.set_ylim(shown.min() - margin, shown.max() + margin)
-            axes.set_xlim(n[late][0], n[-1] if n[-1] > n[late][0] else n[late][0] + 1)
+        axes.set_ylabel(fill(scale_text(answers["definition"], lines[0]["kind"], bool(compared), alone), 44))
+        if len(among) > len(names):
+            axes.set_title(f"{len(names)} of {len(among)}: what is decided, then what differs most")
     return figure
 
 
@@ -157,6 +165,6 @@ def _band(
             axes.axvline(place, color=theme.colour(1), linestyle="--", label="pending" if i == 0 else None)
         held = ", ".join(f"{name} = {cells[0]}" for name, cells in frame.items() if name != interval.name)
         axes.set_xlabel(f"{interval.name}, at {held}" if held else interval.name)
-        axes.set_ylabel(f"mean of {with_units(answers['definition'])}")
+        axes.set_ylabel(scale_text(answers["definition"], "level", compared=False))
         legend_below(axes, columns=3)
     return figure

@@ -10,9 +10,9 @@ from urllib.parse import quote
 from likeset.errors import LikesetError
 from likeset.extras import optional_packages
 from likeset.study import wording
+from likeset.study.findings import best_setting, findings
 from likeset.web.desk import Desk, Known
 from likeset.web.events import Streams
-from likeset.web.findings import best_setting, findings
 from likeset.web.rows import (
     OFFERED,
     count_from,
@@ -61,7 +61,7 @@ class Pages:
         """The list of studies."""
         studies = await self._desk.listed()
         for study in studies:
-            study["findings"] = [] if study["answers"] is None else findings(study["answers"], [])
+            study["findings"] = [] if study["answers"] is None else findings(study["answers"])
             study["best"] = None if study["answers"] is None else best_setting(study["answers"])
         waiting = any(s["answers"] is None and not s["problem"] for s in studies)
         return self.page(request, "home.html", studies=studies, refresh=int(waiting), live="/events")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from likeset.errors import InvalidArgumentError
-from likeset.study.wording import family_text
+from likeset.study.wording import family_text, with_units
 
 # Families that the form for a new study offers: name, what for, the settings it asks for.
 OFFERED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -28,7 +28,7 @@ def kind_of_outcome(described: Mapping[str, Any]) -> str:
     """
     words = {name: text for name, text, _ in OFFERED}
     known = words.get(str(described.get("type")).lower())
-    return known.partition(" (")[0] if known else family_text(dict(described))
+    return known.partition(" (")[0] if known else family_text(described)
 
 
 UNKNOWN = "unknown"  # a setting of a family that nobody knows; ``ls.Unknown()`` in programs
@@ -72,16 +72,6 @@ def fields_of(definition: Mapping[str, Any]) -> list[Field]:
     declared = {f.name for f in found}
     found += [Field(name, name, "number") for name in definition.get("like") or {} if name not in declared]
     return found + outcome_fields(definition)
-
-
-def with_units(definition: Mapping[str, Any]) -> str:
-    """The outcome with its units, unless its name says them.
-
-    >>> with_units({"outcome": "yield", "units": "%"}), with_units({"outcome": "days", "units": "days"})
-    ('yield (%)', 'days')
-    """
-    outcome, units = str(definition["outcome"]), definition["units"]
-    return f"{outcome} ({units})" if units and units != outcome else outcome
 
 
 def outcome_fields(definition: Mapping[str, Any]) -> list[Field]:

@@ -76,10 +76,15 @@ def cancel(
     name: Name,
     run: Annotated[int, typer.Argument(help="Number of the run, as ask and pending show it.")],
     store: Place = STORE,
+    json: Json = False,
 ) -> None:
     """A run that will not be made: it is pending no longer."""
-    Study.open(name, store).cancel(run)
-    say(console, f"Run {run} is cancelled.")
+    study = Study.open(name, store)
+    study.cancel(run)
+    if json:
+        print_json({"name": name, "cancelled": run, "pending": study.pending()})
+    else:
+        say(console, f"Run {run} is cancelled.")
 
 
 def choosing_options(

@@ -22,6 +22,7 @@ Name = Annotated[str, typer.Argument(help="Name of the study.")]
 Place = Annotated[Path, typer.Option("--store", help="File that holds the studies.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 STORE = Path(DEFAULT)
+MOST_LEVELS = 100  # that are taken from a file without being named
 ALARM = 3
 """Exit code where the data refute the model; 0 is success, 2 an error."""
 
@@ -49,7 +50,7 @@ def factors_from(
         elif frame is None:
             raise InvalidArgumentError("by", text, "comes without its levels", f"write --by {name}=A,B,C")
         else:
-            factors[name] = sorted({str(value) for value in frame.values(name)})
+            factors[name] = levels_of(frame, name)
     for text in numbers:
         name, given, ends = text.partition("=")
         low, colon, high = ends.partition(":")
@@ -67,6 +68,26 @@ def factors_from(
         except ValueError:
             raise InvalidArgumentError("whole", text, "has no ends", f"write --whole {name}=1:8") from None
     return factors
+
+
+def levels_of(frame: Columns, name: str) -> list[str]:
+    """The levels of a column as a file has them; a column of names or numbers is no group, and says so."""
+    found = sorted({str(value).strip() for value in frame.values(name)})
+    if not found:
+        raise InvalidArgumentError("by", name, "has no levels yet: there are no rows", f"write --by {name}=A,B,C")
+    if len(found) > MOST_LEVELS:
+        raise InvalidArgumentError(
+            "by", name, f"has {len(found)} different cells, too many for groups",
+            f"name another column, write --number {name} if it is a number, or name the levels: --by {name}=A,B,C",
+        )  # fmt: skip
+    alike: dict[str, list[str]] = {}
+    for level in found:
+        alike.setdefault(level.casefold(), []).append(level)
+    for same in alike.values():
+        if len(same) > 1:
+            words = " and ".join(map(repr, same))
+            say(errors, f"Warning: {words} of {name!r} differ in capitals only, and are different levels.", "bold")
+    return found
 
 
 def reader(name: str, store: Path) -> Study:
@@ -100,5 +121,9 @@ def print_answers(answers: dict[str, Any]) -> None:
     say(console, answers["name"], style="bold")
     for sentence in wording.sentences(answers):
         say(console, sentence, style="bold red" if sentence.startswith("ALARM") else "")
-    for line in ("", *wording.lines(answers, console.width)):
+    if not answers["rows_recorded"]:
+        say(console, f"There are no rows yet. Next: likeset study tell {quoted(answers['name'])} rows.csv")
+        return
+    said = wording.verdicts(answers)
+    for line in (*([""] if said else []), *said, "", *wording.lines(answers, console.width)):
         say(console, line)

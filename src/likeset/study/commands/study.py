@@ -31,8 +31,13 @@ from likeset.study.study import Study
 
 app = typer.Typer(
     help="Studies in a store: begin one, tell it rows as they come, look whenever you like.\n\n"
-    "Exit code 0: done; 2: an error, nothing was recorded; 3: the data refute the model.",
+    "Exit code 0: done; 2: an error, nothing was recorded; 3: the data refute the model.\n\n"
+    "    likeset study new signup --outcome converted --family bernoulli --by variant=A,B --control A --key id\n\n"
+    "    likeset study tell signup monday.csv\n\n"
+    "    likeset study show signup\n\n"
+    "    likeset serve",
     no_args_is_help=True,
+    rich_markup_mode="markdown",
 )
 
 
@@ -146,18 +151,21 @@ def plot(
     picture: Annotated[Path, typer.Argument(help="Picture to write; its ending says the format.")] = Path("study.png"),
     store: Place = STORE,
     now: Annotated[bool, typer.Option("--now", help="Intervals as they are, not over time.")] = False,
+    json: Json = False,
 ) -> None:
     """Draw the intervals over time."""
     require("matplotlib")
     from matplotlib.figure import Figure
 
     from likeset.persistence.atomic_file import write_picture
+    from likeset.study.pictures import height_of_bars
 
-    figure = Figure(figsize=(8.0, 4.5), layout="constrained")
-    reader(name, store).plot(over_time=not now, axes=figure.add_subplot())
+    study = reader(name, store)
+    figure = Figure(figsize=(8.0, height_of_bars(len(study.rows())) if now else 4.5), layout="constrained")
+    study.plot(over_time=not now, axes=figure.add_subplot())
     with writing(picture):
         write_picture(picture, figure, dpi=150)
-    say(console, f"Picture: {picture}")
+    _written({"name": name, "picture": str(picture)}, f"Picture: {picture}", json)
 
 
 @app.command()
@@ -165,11 +173,12 @@ def report(
     name: Name,
     page: Annotated[Path, typer.Argument(help="HTML file to write.")] = Path("study.html"),
     store: Place = STORE,
+    json: Json = False,
 ) -> None:
     """Write one HTML file with answers, pictures and the definition."""
     require("matplotlib")
     reader(name, store).report(page)
-    say(console, f"Report: {page}")
+    _written({"name": name, "report": str(page)}, f"Report: {page}", json)
 
 
 @app.command()
@@ -177,10 +186,12 @@ def export(
     name: Name,
     folder: Annotated[Path, typer.Argument(help="Folder for study.json, rows.csv and scored.csv.")],
     store: Place = STORE,
+    json: Json = False,
 ) -> None:
     """Write a study to plain files, without loss."""
     reader(name, store).export(folder)
-    say(console, f"The study {name!r} is in {folder}; read it with: likeset study import {quoted(str(folder))}")
+    text = f"The study {name!r} is in {folder}; read it with: likeset study import {quoted(str(folder))}"
+    _written({"name": name, "folder": str(folder)}, text, json)
 
 
 @app.command(name="import")
@@ -193,6 +204,14 @@ def import_command(
         print_json({"name": study.name, "total": study.n, "store": str(study.store.path)})
     else:
         say(console, f"The study {study.name!r} with {study.n:,} rows is in {study.store.path}.")
+
+
+def _written(data: dict[str, str], text: str, as_json: bool) -> None:
+    """Say where something is now."""
+    if as_json:
+        print_json(data)
+    else:
+        say(console, text)
 
 
 for command in (ask, recommend, pending, cancel):

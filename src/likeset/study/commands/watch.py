@@ -16,6 +16,7 @@ from rich.progress import Progress
 from likeset.errors import InvalidArgumentError, OrderWarning
 from likeset.messages import say
 from likeset.progress import shown_elsewhere
+from likeset.study.commands.hints import how_to_keep
 from likeset.study.commands.options import console, errors, factors_from, print_answers, print_json, show
 from likeset.study.csv_files import LONGEST_LINE, CsvReader, joined, lines_of, opened
 from likeset.study.frames import Columns, read_file
@@ -47,13 +48,25 @@ def watch(
 ) -> None:
     """Look at a file: intervals and verdicts that stay valid however often you look.
 
-    Nothing is stored; `likeset study` keeps rows and continues. Exit code 0: an answer; 2: an error; 3: the data refute
+    Nothing is stored; likeset study keeps rows and continues. Exit code 0: an answer; 2: an error; 3: the data refute
     the model.
+
+        likeset watch visits.csv --outcome converted --family bernoulli --by variant --control A
+
+        likeset watch orders.csv --outcome orders --family poisson --by page=old,new --control old --follow
+
+        likeset watch trial.csv --outcome days --family weibull --event died --by arm --control placebo
     """
     options: dict[str, Any] = {
         "formula": formula, "outcome": {outcome: family}, "control": control, "goal": goal, "alpha": alpha,
         "margin": margin, "event": event, "trials": trials, "exposure": exposure,
         "entry": entry, "bound": bound, "alarm": not no_alarm, "store": None,
+    }  # fmt: skip
+
+    given: dict[str, Any] = {
+        "outcome": outcome, "family": family, "by": by, "number": number, "formula": formula, "control": control,
+        "goal": None if goal == "maximise" else goal, "alpha": None if alpha == 0.05 else alpha, "margin": margin,
+        "event": event, "trials": trials, "exposure": exposure, "entry": entry, "bound": bound, "no_alarm": no_alarm,
     }  # fmt: skip
 
     def begun(frame: Columns | None) -> Study:
@@ -65,7 +78,11 @@ def watch(
     frame = _whole(file)
     study = begun(frame)
     tell_with_progress(study, frame)
-    show(study, json)
+    try:
+        show(study, json)
+    finally:
+        if not json:
+            how_to_keep(study, given)
 
 
 def tell_with_progress(study: Study, frame: Columns, failed: bool = False) -> Any:
