@@ -28,7 +28,6 @@ from likeset._solver.problem import (
     MixtureSet,
     Solution,
     is_quadratic,
-    with_zero_column,
 )
 from likeset._solver.smooth.centred import CentredTerms, centred_at, extremes
 from likeset._solver.smooth.mixture_newton import maximise_directions
@@ -38,6 +37,7 @@ from likeset._typing import EPS, Array, IntArray
 
 ROOMY = 1.0  # nats below the level that make the minimiser of all terms a good centre
 DISTANT = 1e-3  # share of the radius up to which a set is small: the ball is replaced by one around the set
+MOSTLY = 0.15  # share of the pairs of a voice and a row that are heard from which on all have an entry
 CENTRAL = 0.5  # share of the radius beyond which a centre is drawn towards zero
 
 
@@ -68,7 +68,7 @@ class Prepared(Kernel):
         axes = np.zeros((d + 1, d + 1))
         axes[:d, :d], axes[d, d] = self.axes, 1.0
         flat = body._replace(
-            X=with_zero_column(body.X), theta_c=np.append(self.ball.centre @ self.axes, 0.0),
+            Xt=np.vstack([body.Xt, np.zeros(body.Xt.shape[1])]), theta_c=np.append(self.ball.centre @ self.axes, 0.0),
             radius=self.ball.radius, e2=self.ball.room,
         )  # fmt: skip
         return replace(
@@ -130,7 +130,7 @@ def prepare(target: MixtureSet) -> Prepared:
     entries = _entries(target, rows, seen.first)
     centred = _centred(target, seen.z[rows.first])
     body = Centred(
-        X[rows.first] @ axes, centred, extremes(centred), *entries, log_voices, ball.centre @ axes, ball.radius, e,
+        np.ascontiguousarray((X[rows.first] @ axes).T), centred, extremes(centred), *entries, log_voices, ball.centre @ axes, ball.radius, e,
         ball.room,
     )  # fmt: skip
     outer = radius * (1 + 32 * EPS)
@@ -187,16 +187,21 @@ def _centred(target: MixtureSet, z: Array) -> CentredTerms:
 
 
 def _entries(target: MixtureSet, rows: _Rows, tilts: Array) -> tuple[IntArray, IntArray, Array, Array]:
-    """starts, rows, amounts and tilts: what every voice hears of each row."""
-    voices, count = target.voices, max(len(rows.first), 1)
+    """starts, rows, amounts and tilts: what every voice hears of each row; no rows: an entry for every one."""
+    voices, count = target.voices, len(rows.first)
     amounts = target.terms.a if isinstance(target.terms, CurveTerms) else np.ones(len(tilts))
-    if len(rows.first) == len(rows.of):  # every term has a row of its own
+    heard, every = len(voices.members), len(voices.log_shares) * count
+    if heard >= MOSTLY * every:
+        places = voices.owners * count + rows.of[voices.members]
+        parts = (np.bincount(places, part[voices.members], minlength=every) for part in (amounts, tilts))
+        return np.arange(len(voices.log_shares) + 1) * count, np.empty(0, dtype=np.int64), *parts
+    if count == len(rows.of):  # every term has a row of its own
         return voices.starts, voices.members, amounts[voices.members], tilts[voices.members]
     places, entry = np.unique(voices.owners * count + rows.of[voices.members], return_inverse=True)
-    heard = np.zeros((len(places), 2))
-    np.add.at(heard, entry.ravel(), np.column_stack([amounts, tilts])[voices.members])
+    found = np.zeros((len(places), 2))
+    np.add.at(found, entry.ravel(), np.column_stack([amounts, tilts])[voices.members])
     starts = np.searchsorted(places, np.arange(len(voices.log_shares) + 1) * count).astype(np.int64)
-    return starts, places % count, *np.ascontiguousarray(heard.T)
+    return starts, places % count, *np.ascontiguousarray(found.T)
 
 
 def _reach(target: MixtureSet, seen: Look) -> float:
