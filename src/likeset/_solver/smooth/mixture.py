@@ -190,18 +190,17 @@ def _entries(target: MixtureSet, rows: _Rows, tilts: Array) -> tuple[IntArray, I
     """starts, rows, amounts and tilts: what every voice hears of each row; no rows: an entry for every one."""
     voices, count = target.voices, len(rows.first)
     amounts = target.terms.a if isinstance(target.terms, CurveTerms) else np.ones(len(tilts))
-    heard, every = len(voices.members), len(voices.log_shares) * count
-    if heard >= MOSTLY * every:
+    starts, shape = voices.starts, (len(voices.log_shares), count)
+    if len(voices.members) >= MOSTLY * shape[0] * count:
         places = voices.owners * count + rows.of[voices.members]
-        parts = (np.bincount(places, part[voices.members], minlength=every) for part in (amounts, tilts))
-        return np.arange(len(voices.log_shares) + 1) * count, np.empty(0, dtype=np.int64), *parts
+        parts = (np.bincount(places, part[voices.members], shape[0] * count) for part in (amounts, tilts))
+        return starts, np.empty(0, dtype=np.int64), *(part.reshape(shape) for part in parts)
     if count == len(rows.of):  # every term has a row of its own
-        return voices.starts, voices.members, amounts[voices.members], tilts[voices.members]
+        return starts, voices.members, amounts[None, voices.members], tilts[None, voices.members]
     places, entry = np.unique(voices.owners * count + rows.of[voices.members], return_inverse=True)
-    found = np.zeros((len(places), 2))
-    np.add.at(found, entry.ravel(), np.column_stack([amounts, tilts])[voices.members])
-    starts = np.searchsorted(places, np.arange(len(voices.log_shares) + 1) * count).astype(np.int64)
-    return starts, places % count, *np.ascontiguousarray(found.T)
+    parts = (np.bincount(entry.ravel(), part[voices.members])[None] for part in (amounts, tilts))
+    starts = np.searchsorted(places, np.arange(shape[0] + 1) * count).astype(np.int64)
+    return starts, places % count, *parts
 
 
 def _reach(target: MixtureSet, seen: Look) -> float:

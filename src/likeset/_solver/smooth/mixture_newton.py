@@ -102,9 +102,9 @@ def multiply(Xt: Array, x: Array, out: Array) -> None:
     for b in range(out.shape[0]):
         out[b] = 0.0
     for j in range(x.shape[0]):
-        column, factor = Xt[j], x[j]
+        factor = x[j]
         for b in range(out.shape[0]):
-            out[b] += factor * column[b]
+            out[b] += factor * Xt[j, b]
 
 
 @inner(fastmath=REORDER)
@@ -129,9 +129,9 @@ def leading_hessian(S: Array, lam: float, mu: float) -> tuple[Array, Array]:
 def curvature(c: Centred, at: Local, lam: float, mu: float, w: Scratch) -> tuple[Array, Array]:
     """The Hessian of Phi: all of it in a few dimensions, otherwise its leading block and the diagonal of the rest."""
     if w.H.shape[0] > 0:
-        small_hessian(c, at, w.g, w.row, w.apart, w.H)
+        small_hessian(c, at, w.g, w.H, w.row, w.apart)
         return w.H, np.empty(0)
-    return leading_hessian(hessian_factor(c, at, w.g, w.row, w.apart), lam, mu)
+    return leading_hessian(hessian_factor(c, at, w.g, w.apart), lam, mu)
 
 
 @inner()

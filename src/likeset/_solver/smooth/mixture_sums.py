@@ -28,7 +28,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from likeset._solver.linalg.matrix import dot
 from likeset._solver.smooth.centred import CentredTerms, centred_terms, one_extreme
 from likeset._solver.smooth.rays import MAX_TRIALS, ball_crossing, next_trial
 from likeset._typing import Array, IntArray
@@ -45,8 +44,9 @@ class Centred(NamedTuple):
     """Phi around a point theta_c; compiled functions take it as one argument.
 
     ``Xt`` is X transposed, ``terms`` are those of the rows around z = X theta_c, ``extreme`` the numbers of
-    :func:`extremes`; voice k has the entries starts[k] : starts[k + 1] of ``rows``, ``amounts`` and ``tilts``; no
-    ``rows``: an entry for every row, in order. ``log_voices`` are the log r_k at theta_c.
+    :func:`extremes`. Voice k has the entries amounts[k] and tilts[k], one for every row; or, if there are ``rows``,
+    the entries starts[k] : starts[k + 1] of ``rows``, amounts[0] and tilts[0]. ``log_voices`` are the log r_k at
+    theta_c.
     The set is Phi - Phi(theta_c) <= e, |delta|^2 + 2 theta_c'delta <= e2.
     """
 
@@ -104,30 +104,31 @@ def speak(log_voices: Array, growth: Array, voices: Array) -> float:
     top = -math.inf
     for k in range(growth.shape[0]):
         top = max(top, log_voices[k] + growth[k])
-    if not top < ENDLESS:
-        for k in range(voices.shape[0]):
-            voices[k] = 0.0
-        return math.inf
-    total = 0.0
+    total, ends = 0.0, top < ENDLESS
     for k in range(growth.shape[0]):
-        voices[k] = math.exp(log_voices[k] + growth[k] - top)
+        voices[k] = math.exp(log_voices[k] + growth[k] - top) if ends else 0.0
         total += voices[k]
+    scale = 1.0 / total if ends else 0.0
     for k in range(growth.shape[0]):
-        voices[k] /= total
-    return top + math.log(total)
+        voices[k] *= scale
+    return top + math.log(total) if ends else math.inf
+
+
+# References to arrays are counted, which can take longer than a sum over forty rows. The compiler leaves the counting out
+# of functions that take no rows out of matrices and have one way out only.
 
 
 @inner(fastmath=REORDER)
 def draw_lines(c: Centred, u: Array, at: Local) -> None:
     """Write ``lines``, the part of every M_k that is linear along the ray of u."""
     for k in range(at.lines.shape[0]):
-        tilts, total = c.tilts[c.starts[k] : c.starts[k + 1]], 0.0
+        total = 0.0
         if c.rows.shape[0] == 0:
-            total = dot(tilts, u)
+            for b in range(u.shape[0]):
+                total += c.tilts[k, b] * u[b]
         else:
-            rows = c.rows[c.starts[k] : c.starts[k + 1]]
-            for i in range(rows.shape[0]):
-                total += tilts[i] * u[rows[i]]
+            for i in range(c.starts[k], c.starts[k + 1]):
+                total += c.tilts[0, i] * u[c.rows[i]]
         at.lines[k] = total
 
 
@@ -141,19 +142,18 @@ def add_up(c: Centred, u: Array, at: Local) -> None:
         at.bend[b] = at.bend[b] if at.bend[b] < LARGEST else LARGEST
         slopes[b], bends[b] = at.slope[b] * u[b], at.bend[b] * (u[b] * u[b])
     for k in range(at.growth.shape[0]):
-        amounts = c.amounts[c.starts[k] : c.starts[k + 1]]
         growth, steepness, bow = 0.0, 0.0, 0.0
         if c.rows.shape[0] == 0:
-            for b in range(amounts.shape[0]):
-                growth += amounts[b] * change[b]
-                steepness += amounts[b] * slopes[b]
-                bow += amounts[b] * bends[b]
+            for b in range(u.shape[0]):
+                growth += c.amounts[k, b] * change[b]
+                steepness += c.amounts[k, b] * slopes[b]
+                bow += c.amounts[k, b] * bends[b]
         else:
-            rows = c.rows[c.starts[k] : c.starts[k + 1]]
-            for i in range(rows.shape[0]):
-                growth += amounts[i] * change[rows[i]]
-                steepness += amounts[i] * slopes[rows[i]]
-                bow += amounts[i] * bends[rows[i]]
+            for i in range(c.starts[k], c.starts[k + 1]):
+                b = c.rows[i]
+                growth += c.amounts[0, i] * change[b]
+                steepness += c.amounts[0, i] * slopes[b]
+                bow += c.amounts[0, i] * bends[b]
         at.growth[k], at.steepness[k], at.bow[k] = growth, steepness, bow
 
 
@@ -164,7 +164,8 @@ def rise_along(c: Centred, u: Array, t: float, at: Local) -> tuple[float, float,
     ``at.lines`` are those of u; fills ``at`` but for ``incline`` and ``mass``, see :func:`pull_together`.
     """
     centred_terms(c.terms, u, t, at.change, at.slope, at.bend)
-    for b in c.extreme:
+    for i in range(c.extreme.shape[0]):
+        b = c.extreme[i]
         at.change[b], at.slope[b], at.bend[b] = one_extreme(c.terms, b, t * u[b])
     add_up(c, u, at)
     for k in range(at.lines.shape[0]):
@@ -188,16 +189,14 @@ def pull_together(c: Centred, at: Local) -> None:
     for k in range(at.voices.shape[0]):
         r = at.voices[k]
         if r > SILENT:
-            amounts, tilts = c.amounts[c.starts[k] : c.starts[k + 1]], c.tilts[c.starts[k] : c.starts[k + 1]]
             if c.rows.shape[0] == 0:
-                for b in range(amounts.shape[0]):
-                    at.mass[b] += r * amounts[b]
-                    at.incline[b] += r * tilts[b]
+                for b in range(at.mass.shape[0]):
+                    at.mass[b] += r * c.amounts[k, b]
+                    at.incline[b] += r * c.tilts[k, b]
             else:
-                rows = c.rows[c.starts[k] : c.starts[k + 1]]
-                for i in range(rows.shape[0]):
-                    at.mass[rows[i]] += r * amounts[i]
-                    at.incline[rows[i]] += r * tilts[i]
+                for i in range(c.starts[k], c.starts[k + 1]):
+                    at.mass[c.rows[i]] += r * c.amounts[0, i]
+                    at.incline[c.rows[i]] += r * c.tilts[0, i]
     for b in range(at.mass.shape[0]):
         at.incline[b] += at.mass[b] * at.slope[b]
 
@@ -255,48 +254,49 @@ UNSEEN = (math.nan, math.nan, math.nan)
 def gradient_of(c: Centred, at: Local, g: Array) -> None:
     """Write the gradient of Phi, from ``incline``."""
     for j in range(g.shape[0]):
-        g[j] = dot(c.Xt[j], at.incline)
+        total = 0.0
+        for b in range(at.incline.shape[0]):
+            total += c.Xt[j, b] * at.incline[b]
+        g[j] = total
 
 
 @inner(fastmath=REORDER)
-def gradient_apart(c: Centred, k: int, at: Local, g: Array, row: Array, out: Array) -> None:
-    """Write J_k - g of one voice; ``row`` is scratch."""
-    amounts, tilts = c.amounts[c.starts[k] : c.starts[k + 1]], c.tilts[c.starts[k] : c.starts[k + 1]]
-    if c.rows.shape[0] == 0:
-        for b in range(row.shape[0]):
-            row[b] = tilts[b] + amounts[b] * at.slope[b]
-        for j in range(out.shape[0]):
-            out[j] = dot(c.Xt[j], row) - g[j]
-        return
-    rows = c.rows[c.starts[k] : c.starts[k + 1]]
-    for i in range(rows.shape[0]):
-        row[i] = tilts[i] + amounts[i] * at.slope[rows[i]]
+def gradient_apart(c: Centred, k: int, at: Local, g: Array, out: Array) -> None:
+    """Write J_k - g of one voice."""
     for j in range(out.shape[0]):
-        total, column = -g[j], c.Xt[j]
-        for i in range(rows.shape[0]):
-            total += row[i] * column[rows[i]]
+        total = -g[j]
+        if c.rows.shape[0] == 0:
+            for b in range(at.slope.shape[0]):
+                total += (c.tilts[k, b] + c.amounts[k, b] * at.slope[b]) * c.Xt[j, b]
+        else:
+            for i in range(c.starts[k], c.starts[k + 1]):
+                b = c.rows[i]
+                total += (c.tilts[0, i] + c.amounts[0, i] * at.slope[b]) * c.Xt[j, b]
         out[j] = total
 
 
 @inner(fastmath=REORDER)
-def small_hessian(c: Centred, at: Local, g: Array, row: Array, apart: Array, H: Array) -> None:
-    """Write the lower triangle of the Hessian of Phi, but for silent voices; ``row`` and ``apart`` are scratch."""
+def small_hessian(c: Centred, at: Local, g: Array, H: Array, row: Array, apart: Array) -> None:
+    """Write the lower triangle of the Hessian of Phi, but for silent voices; the last two are scratch."""
     for i in range(H.shape[0]):
-        column = c.Xt[i]
         for b in range(row.shape[0]):
-            row[b] = at.mass[b] * at.bend[b] * column[b]
+            row[b] = at.mass[b] * at.bend[b] * c.Xt[i, b]
         for j in range(i + 1):
-            H[i, j] = dot(row, c.Xt[j])
+            total = 0.0
+            for b in range(row.shape[0]):
+                total += c.Xt[j, b] * row[b]
+            H[i, j] = total
     for k in range(at.voices.shape[0]):
         if at.voices[k] > QUIET:
-            gradient_apart(c, k, at, g, row, apart)
+            gradient_apart(c, k, at, g, apart)
             for i in range(H.shape[0]):
+                factor = at.voices[k] * apart[i]
                 for j in range(i + 1):
-                    H[i, j] += at.voices[k] * apart[i] * apart[j]
+                    H[i, j] += factor * apart[j]
 
 
 @inner()
-def hessian_factor(c: Centred, at: Local, g: Array, row: Array, apart: Array) -> Array:
+def hessian_factor(c: Centred, at: Local, g: Array, apart: Array) -> Array:
     """S with S'S the Hessian of Phi: rows sqrt(mass_b A''_b) x_b and sqrt(r_k) (J_k - g), but for silent ones."""
     d, K = c.Xt.shape
     W = at.voices.shape[0]
@@ -313,7 +313,7 @@ def hessian_factor(c: Centred, at: Local, g: Array, row: Array, apart: Array) ->
             rows += 1
     for k in range(W):
         if at.voices[k] > QUIET:
-            gradient_apart(c, k, at, g, row, apart)
+            gradient_apart(c, k, at, g, apart)
             root = math.sqrt(at.voices[k])
             for j in range(d):
                 S[rows, j] = root * apart[j]
