@@ -32,7 +32,7 @@ from likeset._solver.problem import CurveTerms, Kernel, MixtureSet, Solution, Vo
 from likeset._solver.voice_sums import group_pulls
 from likeset._typing import EPS, Array, IntArray
 
-PLAIN = 8  # times d: as few different rows are not worth being made fewer
+PLAIN = 64  # different rows: as few are not worth being made fewer
 FEW = 4  # times d: as many rows of one kind are left as they are
 BLOCK = 1 << 16  # rows that are factorised at once
 _SMALLEST = 1e-140  # radius of a ball: outcomes that are all zero leave a point, and squares must not vanish
@@ -94,10 +94,11 @@ def prepare(target: MixtureSet, otherwise: Callable[[MixtureSet], Kernel]) -> Ke
     """A mixture of quadratics; ``otherwise`` where the rows do not span the space and there is no ball."""
     from likeset._solver.smooth import mixture
 
-    if target.radius < math.inf and _distinct(target) <= PLAIN * target.X.shape[1]:
+    plain = _distinct(target) <= PLAIN
+    if plain and target.radius < math.inf:
         return mixture.prepare(target)
     theta = _reference(target)
-    target = _with_few_rows(target, theta)
+    target = target if plain else _with_few_rows(target, theta)
     if target.radius < math.inf:
         return mixture.prepare(target)
     distance = _distance(target, theta)
