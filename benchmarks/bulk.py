@@ -10,7 +10,7 @@ from rich.progress import Progress
 import likeset as ls
 from benchmarks.common import ALPHA, Report, covariates, median_seconds, parameter
 
-DIM, RADIUS = 5, 3.0
+DIM, BOUND = 5, 3.0
 TARGET = 20_000.0
 DISTINCT = 64
 
@@ -29,7 +29,7 @@ def run(progress: Progress, quick: bool) -> Report:
     n, repeats = (5_000, 1) if quick else (100_000, 3)
     report = Report("one update call with many rows: Bernoulli, FTRL", COLUMNS)
     rng = np.random.default_rng(0)
-    theta = parameter(rng, DIM, 0.4 * RADIUS)
+    theta = parameter(rng, DIM, 0.4 * BOUND)
     family = ls.Bernoulli()
     # With all covariates distinct nothing merges; the smaller size shows how the cost grows.
     cases = (
@@ -42,7 +42,7 @@ def run(progress: Progress, quick: bool) -> Report:
         X = pool[rng.integers(0, distinct, n_rows)] if distinct else pool
         y = family.sample(X @ theta, rng)
         sequences = [
-            ls.ConfidenceSequence(family, ls.Linear(DIM, RADIUS), ALPHA, predictor=ls.FTRL()) for _ in range(times + 1)
+            ls.ConfidenceSequence(family, ls.Linear(DIM, BOUND), ALPHA, predictor=ls.FTRL()) for _ in range(times + 1)
         ]
         sequences[0].update(X[:20], y[:20])  # compiles
         elapsed = median_seconds([partial(sequence.update, X, y) for sequence in sequences[1:]])

@@ -19,7 +19,7 @@ from benchmarks.common import ALPHA, Report, covariates, parameter, seconds
 from likeset.families.logistic import logistic
 from likeset.losses import Loss
 
-COUNT, DIM, RADIUS, DIRECTIONS, SCALE = 200, 5, 2.0, 64, 0.5
+COUNT, DIM, BOUND, DIRECTIONS, SCALE = 200, 5, 2.0, 64, 0.5
 TARGET = 3.0
 
 COLUMNS = [
@@ -85,9 +85,9 @@ def measure(family: Any, repeated: int, windowed: bool, repeats: int) -> dict[st
     """Best milliseconds of ``upper`` on a fresh set, as other work only adds to them, and mean ones of an update."""
     rng = np.random.default_rng(1)
     X = np.tile(covariates(rng, COUNT // repeated, DIM), (repeated, 1))
-    z = X @ parameter(rng, DIM, 0.5 * RADIUS)
+    z = X @ parameter(rng, DIM, 0.5 * BOUND)
     y = rng.logistic(z, SCALE) if not family.discrete else family.sample(z, rng)
-    space = ls.Linear(DIM, RADIUS)
+    space = ls.Linear(DIM, BOUND)
     chosen = ls.Windows.covering(space, X[:15], correlation=0.4, joint_share=0.5) if windowed else None
     A = covariates(rng, DIRECTIONS, DIM)
     for _ in range(2):  # the first one compiles

@@ -17,7 +17,7 @@ from rich.progress import Progress
 import likeset as ls
 from benchmarks.common import ALPHA, FAMILIES, Report, covariates, parameter, seconds
 
-N_COVARIATES, DIM, RADIUS = 64, 5, 3.0
+N_COVARIATES, DIM, BOUND = 64, 5, 3.0
 SIZES = (100, 1_000, 10_000, 100_000)
 CHUNK = 1_000
 TARGET = 2.0
@@ -56,8 +56,8 @@ def follow(progress: Progress, name: str, label: str, predictor: Any, sizes: tup
     rng = np.random.default_rng(0)
     family = FAMILIES[name]
     X = covariates(rng, N_COVARIATES, DIM)
-    z = X @ parameter(rng, DIM, 0.4 * RADIUS)
-    sequence = ls.ConfidenceSequence(family, ls.Linear(DIM, RADIUS), ALPHA, predictor=predictor)
+    z = X @ parameter(rng, DIM, 0.4 * BOUND)
+    sequence = ls.ConfidenceSequence(family, ls.Linear(DIM, BOUND), ALPHA, predictor=predictor)
     sequence.update(X, family.sample(z, rng))
 
     def draw(count: int) -> tuple[Any, Any]:

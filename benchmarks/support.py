@@ -36,7 +36,7 @@ from likeset.curves import Curve
 
 TARGETS = {"Gaussian": 1000, "Poisson": 100, "Bernoulli": 100, "Weibull": 100, "Laplace": 50}
 REGIMES = ("regular", "ball active", "fewer covariates than dimensions")
-RADIUS = 3.0
+BOUND = 3.0
 N_ARMS = 64
 TRUSTED = 1e-6  # relative infeasibility beyond which the conic solver's answer is not compared
 
@@ -77,12 +77,12 @@ def measure(name: str, dim: int, regime: str, repeats: int, rival_repeats: int) 
     rng = np.random.default_rng([dim, REGIMES.index(regime)])
     few = regime == "fewer covariates than dimensions"
     X = covariates(rng, dim // 2 if few else N_ARMS, dim)
-    theta = parameter(rng, dim, RADIUS * (0.98 if regime == "ball active" else 0.4))
+    theta = parameter(rng, dim, BOUND * (0.98 if regime == "ball active" else 0.4))
     rows = np.repeat(np.arange(len(X)), 10 if regime == "regular" else 1)
     family = FAMILIES[name]
     y = family.sample((X @ theta)[rows], rng)
 
-    sequence = ls.ConfidenceSequence(family, ls.Linear(dim, RADIUS), ALPHA)
+    sequence = ls.ConfidenceSequence(family, ls.Linear(dim, BOUND), ALPHA)
     sequence.update(X[rows], y)
     arms = covariates(rng, N_ARMS, dim)
     untouched = sequence.set
@@ -92,9 +92,9 @@ def measure(name: str, dim: int, regime: str, repeats: int, rival_repeats: int) 
     fresh = [copy.copy(untouched) for _ in range(max(repeats, min(600, int(0.15 / first))))]
     ours = median_seconds([partial(snapshot.upper, arms) for snapshot in fresh])
 
-    level_set = LevelSet(X, merge(name, y, rows, len(X)), 0.0, RADIUS)
+    level_set = LevelSet(X, merge(name, y, rows, len(X)), 0.0, BOUND)
     level = float(evaluate(level_set, theta)) - untouched.log_ratio(theta) - np.log(ALPHA)
-    level_set = LevelSet(X, level_set.terms, level, RADIUS)
+    level_set = LevelSet(X, level_set.terms, level, BOUND)
     rival = CvxpySupport(level_set, tight=False)
     rival.compile()
     theirs = median_seconds([partial(rival.solve, arms)] * rival_repeats)

@@ -77,17 +77,17 @@ def evaluate(level_set: LevelSet, theta: Array) -> Array:
 
 
 def violation(level_set: LevelSet, theta: Array) -> Array:
-    """How far theta (..., d) is outside: F - level over 1 + sum |phi_k|, or |theta|/radius - 1 if larger."""
+    """How far theta (..., d) is outside: F - level over 1 + sum |phi_k|, or |theta|/bound - 1 if larger."""
     theta = np.asarray(theta, dtype=np.longdouble)
     values = term_values(level_set.terms, theta @ level_set.X.T.astype(np.longdouble))
     beyond = (values.sum(axis=-1) - level_set.level) / (1 + np.abs(values).sum(axis=-1))
-    return np.maximum(beyond, np.sqrt((theta * theta).sum(axis=-1)) / level_set.radius - 1)
+    return np.maximum(beyond, np.sqrt((theta * theta).sum(axis=-1)) / level_set.bound - 1)
 
 
 def is_inside(level_set: LevelSet, theta: Array) -> bool:
     """Membership in extended precision, without any allowance for rounding."""
     theta = np.asarray(theta, dtype=np.longdouble)
-    return bool(evaluate(level_set, theta) <= level_set.level and theta @ theta <= level_set.radius**2)
+    return bool(evaluate(level_set, theta) <= level_set.level and theta @ theta <= level_set.bound**2)
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -131,8 +131,8 @@ def level_constraint(level_set: LevelSet, theta: cp.Variable) -> list[cp.Constra
 
 
 def ball(level_set: LevelSet, theta: cp.Variable) -> list[cp.Constraint]:
-    """|theta| <= radius, or nothing when the radius is infinite."""
-    return [cp.norm(theta, 2) <= level_set.radius] if np.isfinite(level_set.radius) else []
+    """|theta| <= bound, or nothing when the bound is infinite."""
+    return [cp.norm(theta, 2) <= level_set.bound] if np.isfinite(level_set.bound) else []
 
 
 def run(problem: cp.Problem, settings: dict[str, float]) -> str:
@@ -237,8 +237,8 @@ def cvxpy_minimum(level_set: LevelSet) -> tuple[float, Array]:
         return np.nan, np.full(d, np.nan)
     point = theta.value
     norm = np.linalg.norm(point)
-    if norm > level_set.radius:
-        point = point * (level_set.radius / norm * (1 - 2e-16))
+    if norm > level_set.bound:
+        point = point * (level_set.bound / norm * (1 - 2e-16))
     return float(evaluate(level_set, point)), point
 
 
@@ -250,7 +250,7 @@ def cvxpy_minimum(level_set: LevelSet) -> tuple[float, Array]:
 def instance(
     rng: np.random.Generator, family_kind: str, n_covariates: int, dim: int, regime: str = "regular"
 ) -> LevelSet:
-    """A random level set around data simulated at a theta* with |theta*| <= radius.
+    """A random level set around data simulated at a theta* with |theta*| <= bound.
 
     ``n_covariates`` and ``dim`` are what the regime starts from ("dim 1", "one observation" and "fewer
     covariates than dimensions" override them). All sets are non-empty: the level is F at some point of the
@@ -273,9 +273,9 @@ def instance(
     if regime == "zero column":
         X[:, 0] = 0.0
 
-    radius = 3.0
+    bound = 3.0
     theta = rng.standard_normal(dim)
-    theta *= radius / np.linalg.norm(theta) * (0.98 if regime == "ball active" else 0.4)
+    theta *= bound / np.linalg.norm(theta) * (0.98 if regime == "ball active" else 0.4)
     z = np.clip(X @ theta, -3.0, 3.0)
     repeats = np.ones(n_covariates, dtype=int)
     if regime not in ("one observation", "ball active", "fewer covariates than dimensions"):
@@ -283,7 +283,7 @@ def instance(
 
     exact = regime == "tiny slack"  # noiseless statistics: theta* (clipping aside) minimises F
     terms = simulate_terms(rng, family_kind, X @ theta if exact else z, repeats, regime)
-    level_set = LevelSet(X=X, terms=terms, level=0.0, radius=radius)
+    level_set = LevelSet(X=X, terms=terms, level=0.0, bound=bound)
     start = float(evaluate(level_set, theta))
 
     if regime == "tiny slack":
@@ -291,7 +291,7 @@ def instance(
     if regime == "huge slack":
         return replace(level_set, level=start + 1e6)
     if regime == "near-empty":
-        level_set = replace(level_set, radius=float(0.9 * np.linalg.norm(theta)))
+        level_set = replace(level_set, bound=float(0.9 * np.linalg.norm(theta)))
         minimum, _ = cvxpy_minimum(level_set)
         return replace(level_set, level=minimum + 1e-6 * (1 + abs(minimum)))
     if regime == "ball active":

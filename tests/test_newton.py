@@ -107,43 +107,43 @@ def test_minimum_against_conic_solver(kind: str, regime: str) -> None:
     expected, _ = cvxpy_minimum(level_set)
     scale = 1 + abs(expected)
     for terms in (level_set.terms, as_callable(level_set.terms)):
-        theta, value, lower, _ = minimise_over_ball(level_set.X, terms, 0.0, level_set.radius, np.zeros(4), 1e-9)
-        assert np.linalg.norm(theta) <= level_set.radius * (1 + 1e-12)
+        theta, value, lower, _ = minimise_over_ball(level_set.X, terms, 0.0, level_set.bound, np.zeros(4), 1e-9)
+        assert np.linalg.norm(theta) <= level_set.bound * (1 + 1e-12)
         assert value == pytest.approx(float(evaluate(level_set, theta)), rel=1e-12)
         assert value - lower <= 1e-9 + 1e-12 * scale
         assert lower <= expected + 1e-12 * scale
         assert value <= expected + 1e-6 * scale
 
 
-@pytest.mark.parametrize("radius", [0.3, math.inf])
+@pytest.mark.parametrize("bound", [0.3, math.inf])
 @pytest.mark.parametrize("ridge", [0.0, 0.3])
-def test_gaussian_ridge_in_closed_form(radius: float, ridge: float) -> None:
+def test_gaussian_ridge_in_closed_form(bound: float, ridge: float) -> None:
     rng = np.random.default_rng(4)
     X, a, s = rng.standard_normal((9, 3)), rng.uniform(1, 2, 9), rng.standard_normal(9)
     H, b = (X.T * a) @ X + 2 * ridge * np.eye(3), X.T @ s
-    theta, _, lower, iterations = newton_ball(X, 0, a, s, ridge, radius, np.ones(3), 1e-13, 50)
-    if radius == math.inf:
+    theta, _, lower, iterations = newton_ball(X, 0, a, s, ridge, bound, np.ones(3), 1e-13, 50)
+    if bound == math.inf:
         assert theta == pytest.approx(np.linalg.solve(H, b), rel=1e-10)
     else:  # stationary on the sphere: minus the gradient points outwards along theta
         residual = b - H @ theta
         assert residual @ theta > 0
-        assert np.linalg.norm(theta) == pytest.approx(radius, rel=1e-12)
-        assert residual == pytest.approx(theta * (residual @ theta) / radius**2, abs=1e-6)
+        assert np.linalg.norm(theta) == pytest.approx(bound, rel=1e-12)
+        assert residual == pytest.approx(theta * (residual @ theta) / bound**2, abs=1e-6)
     assert iterations <= 4
-    assert (lower == -math.inf) == (ridge == 0 and radius == math.inf)
+    assert (lower == -math.inf) == (ridge == 0 and bound == math.inf)
 
 
 def test_tangent_minimum_is_the_minimum() -> None:
     rng = np.random.default_rng(5)
     for _ in range(200):
         theta, g = rng.standard_normal(3), rng.standard_normal(3) * 10 ** rng.uniform(-2, 2)
-        radius, ridge = np.linalg.norm(theta) * rng.uniform(1, 3), 10 ** rng.uniform(-6, 2)
-        bound = tangent_minimum(g, theta, ridge, radius)
+        bound, ridge = np.linalg.norm(theta) * rng.uniform(1, 3), 10 ** rng.uniform(-6, 2)
+        lower = tangent_minimum(g, theta, ridge, bound)
         best = theta - g / (2 * ridge)
-        best *= min(1, radius / np.linalg.norm(best))
+        best *= min(1, bound / np.linalg.norm(best))
         move = best - theta
-        assert bound == pytest.approx(g @ move + ridge * move @ move, rel=1e-7, abs=1e-9)
-        assert tangent_minimum(g, theta, 0.0, radius) == pytest.approx(-(g @ theta) - radius * np.linalg.norm(g))
+        assert lower == pytest.approx(g @ move + ridge * move @ move, rel=1e-7, abs=1e-9)
+        assert tangent_minimum(g, theta, 0.0, bound) == pytest.approx(-(g @ theta) - bound * np.linalg.norm(g))
         assert tangent_minimum(g, theta, ridge, math.inf) == pytest.approx(-(g @ g) / (4 * ridge))
 
 

@@ -9,7 +9,7 @@ import likeset as ls
 from likeset._solver import dual, prepare, prepare_joint
 from likeset._solver.problem import MixtureSet
 from likeset._solver.quadratic.mixture import Enclosed
-from likeset._solver.smooth.mixture_unlimited import _farthest, _radius
+from likeset._solver.smooth.mixture_unlimited import _bound_of, _farthest
 
 FAMILIES = [ls.Poisson(), ls.Bernoulli(), ls.Binomial(4), ls.Weibull(2.0), ls.Geometric()]
 
@@ -40,7 +40,7 @@ def test_the_same_bounds_as_by_the_dual_and_as_with_a_bound_that_does_not_matter
     assert (found.upper >= slow.values - 1e-9 * scale).all() and (slow.upper >= found.values - 1e-9 * scale).all()
     np.testing.assert_allclose(found.upper, slow.upper, atol=1e-5 * scale)
     assert (found.upper - found.values <= 1e-6 * scale).all()
-    ball = MixtureSet(**{**vars(problem(s)), "radius": 100.0})
+    ball = MixtureSet(**{**vars(problem(s)), "bound": 100.0})
     np.testing.assert_allclose(found.upper, prepare(ball).solve(A).upper, atol=1e-5 * scale)
 
 
@@ -49,13 +49,13 @@ def test_the_ball_contains_the_set(family):
     """Rays from a point inside leave the set before they leave the ball."""
     s = observed(family, 30, seed=4).set
     target = problem(s)
-    radius = _radius(target)
+    bound = _bound_of(target)
     centre = s._evidence.kernel.centre
     rng = np.random.default_rng(0)
     for direction in rng.standard_normal((50, 3)):
         direction /= np.linalg.norm(direction)
-        at = centre + 2.0 * radius * direction  # outside of the ball
-        assert np.linalg.norm(at) > radius
+        at = centre + 2.0 * bound * direction  # outside of the ball
+        assert np.linalg.norm(at) > bound
         assert dual.log_average(target, at) > target.level
 
 

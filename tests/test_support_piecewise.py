@@ -15,11 +15,11 @@ from likeset._typing import Array
 from reference import REGIMES, CvxpySupport, cvxpy_minimum, emptied, evaluate, instance, violation
 
 
-def make(X: Array, data: list[list[float]], level: float, radius: float, weight: float = 1.0) -> LevelSet:
+def make(X: Array, data: list[list[float]], level: float, bound: float, weight: float = 1.0) -> LevelSet:
     """A level set with the points data[k] at row k of X, all with the same weight."""
     starts = np.concatenate(([0], np.cumsum([len(points) for points in data]))).astype(np.int64)
     points = np.concatenate([np.sort(np.asarray(p, dtype=float)) for p in data]) if data else np.zeros(0)
-    return LevelSet(np.asarray(X, dtype=float), PointTerms(starts, points, np.full(len(points), weight)), level, radius)
+    return LevelSet(np.asarray(X, dtype=float), PointTerms(starts, points, np.full(len(points), weight)), level, bound)
 
 
 def linear_program(level_set: LevelSet, a: Array) -> float:
@@ -68,8 +68,8 @@ def test_no_ball_is_a_linear_program(dimension: int) -> None:
     level_set = replace(level_set, level=cvxpy_minimum(level_set)[0] + 2.0)
     A = rng.standard_normal((5, dimension))
     expected = [linear_program(level_set, a) for a in A]
-    for radius in (np.inf, 1e9):
-        solution = prepare(replace(level_set, radius=radius)).solve(A)
+    for bound in (np.inf, 1e9):
+        solution = prepare(replace(level_set, bound=bound)).solve(A)
         np.testing.assert_allclose(solution.upper, expected, rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(solution.values, expected, rtol=1e-6, atol=1e-7)
 
@@ -85,11 +85,11 @@ def test_no_ball_and_not_spanning_is_unbounded_outside_the_span() -> None:
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_one_point_closed_form(scale: float) -> None:
-    # w |y - x theta| <= level, |theta| <= radius in one dimension
-    for y, level, radius in [(2.0, 1.0, 10.0), (2.0, 1.0, 2.5), (-3.0, 0.5, np.inf), (2.0, 9.0, 1.0)]:
-        level_set = make(np.array([[scale]]), [[y * scale]], 2.0 * level * scale, radius, weight=2.0)
+    # w |y - x theta| <= level, |theta| <= bound in one dimension
+    for y, level, bound in [(2.0, 1.0, 10.0), (2.0, 1.0, 2.5), (-3.0, 0.5, np.inf), (2.0, 9.0, 1.0)]:
+        level_set = make(np.array([[scale]]), [[y * scale]], 2.0 * level * scale, bound, weight=2.0)
         solution = prepare(level_set).solve(np.array([[1.0], [-1.0]]))
-        expected = [min(y + level, radius), -max(y - level, -radius)]
+        expected = [min(y + level, bound), -max(y - level, -bound)]
         np.testing.assert_allclose(solution.upper, expected, rtol=2e-7)
         np.testing.assert_allclose(solution.values, expected, rtol=2e-7)
 
@@ -118,9 +118,9 @@ def test_trivial_sets() -> None:
         solution = prepared.solve(A)
         np.testing.assert_allclose(solution.upper, [10.0, 0.0], rtol=1e-14)
         np.testing.assert_allclose(solution.values, [10.0, 0.0], rtol=1e-14)
-        unbounded = prepare(replace(level_set, radius=np.inf))
+        unbounded = prepare(replace(level_set, bound=np.inf))
         assert unbounded.solve(A).upper[1] == 0.0
-    assert np.isinf(prepare(replace(no_data, radius=np.inf)).solve(A).upper[0])
+    assert np.isinf(prepare(replace(no_data, bound=np.inf)).solve(A).upper[0])
     assert prepare(replace(flat, level=0.5)).status == "empty"
     assert prepare(replace(no_data, level=-0.5)).status == "empty"
 
@@ -129,11 +129,11 @@ def test_observations_that_are_all_zero() -> None:
     # |theta_1| + |theta_2| <= 1: the largest |a_i| in direction a, unless the ball is smaller
     diamond = make(np.eye(2), [[0.0], [0.0]], 1.0, 2.0)
     A = np.array([[3.0, 1.0], [0.0, -2.0]])
-    for radius in (2.0, np.inf):
-        solution = prepare(replace(diamond, radius=radius)).solve(A)
+    for bound in (2.0, np.inf):
+        solution = prepare(replace(diamond, bound=bound)).solve(A)
         np.testing.assert_allclose(solution.upper, [3.0, 2.0], rtol=1e-6)
         np.testing.assert_allclose(solution.values, [3.0, 2.0], rtol=1e-6)
-    np.testing.assert_allclose(prepare(replace(diamond, radius=0.5)).solve(A).upper, [np.sqrt(2.5), 1.0], rtol=1e-6)
+    np.testing.assert_allclose(prepare(replace(diamond, bound=0.5)).solve(A).upper, [np.sqrt(2.5), 1.0], rtol=1e-6)
     assert prepare(replace(diamond, level=-0.5)).status == "empty"
 
 
@@ -150,7 +150,7 @@ def test_empty_sets_are_certified(regime: str) -> None:
     rng = np.random.default_rng(5)
     level_set = instance(rng, "laplace", 12, 4, regime)
     if regime == "fewer covariates than dimensions":  # otherwise F reaches 0
-        level_set = replace(level_set, radius=0.1)
+        level_set = replace(level_set, bound=0.1)
     empty = prepare(emptied(level_set, 1e-7))
     assert empty.status == "empty"
     assert empty.minimum_bound > empty.level_set.level
@@ -170,7 +170,7 @@ def test_single_points() -> None:
 
 
 def test_thin_in_some_directions_and_wide_in_others() -> None:
-    # X theta = y up to 1e-9: an affine subspace cut with the ball, max a'theta_0 + |P a| sqrt(radius^2 - |theta_0|^2)
+    # X theta = y up to 1e-9: an affine subspace cut with the ball, max a'theta_0 + |P a| sqrt(bound^2 - |theta_0|^2)
     rng = np.random.default_rng(9)
     for n_covariates, dimension in [(1, 2), (5, 7), (9, 10)]:
         X = rng.standard_normal((n_covariates, dimension))
@@ -224,19 +224,19 @@ def test_units_do_not_matter() -> None:
             level_set.X * x_unit,
             PointTerms(terms.starts, terms.points * y_unit, terms.weights * w_unit),
             level_set.level * w_unit * y_unit,
-            level_set.radius * y_unit / x_unit,
+            level_set.bound * y_unit / x_unit,
         )
         upper = prepare(scaled).solve(A * 1e3).upper * x_unit / y_unit / 1e3
         np.testing.assert_allclose(upper, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("ridge", "radius"), [(0.5, 3.0), (2.0, 0.4), (1e-3, np.inf), (50.0, 3.0)])
-def test_penalised_minimiser(ridge: float, radius: float) -> None:
+@pytest.mark.parametrize(("ridge", "bound"), [(0.5, 3.0), (2.0, 0.4), (1e-3, np.inf), (50.0, 3.0)])
+def test_penalised_minimiser(ridge: float, bound: float) -> None:
     rng = np.random.default_rng(6)
     for n_covariates, dimension in [(1, 3), (12, 4), (30, 10)]:
         X = rng.standard_normal((n_covariates, dimension))
         data = [list(rng.laplace(size=rng.integers(1, 4)) + X[k, 0]) for k in range(n_covariates)]
-        level_set = make(X, data, 0.0, radius, weight=2.0)
+        level_set = make(X, data, 0.0, bound, weight=2.0)
 
         def penalised(theta: Array, level_set: LevelSet = level_set) -> float:
             return float(evaluate(level_set, theta)) + ridge * float(theta @ theta)
@@ -244,11 +244,11 @@ def test_penalised_minimiser(ridge: float, radius: float) -> None:
         theta = cp.Variable(dimension)
         rows = X[np.repeat(np.arange(n_covariates), np.diff(level_set.terms.starts))]
         cost = 2.0 * cp.norm1(level_set.terms.points - rows @ theta) + ridge * cp.sum_squares(theta)
-        ball = [cp.norm(theta) <= radius] if np.isfinite(radius) else []
+        ball = [cp.norm(theta) <= bound] if np.isfinite(bound) else []
         cp.Problem(cp.Minimize(cost), ball).solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11)
         for start in (None, rng.standard_normal(dimension)):
-            found = minimise_penalised(X, level_set.terms, ridge, radius, start)
-            assert np.linalg.norm(found) <= radius * (1 + 1e-12)
+            found = minimise_penalised(X, level_set.terms, ridge, bound, start)
+            assert np.linalg.norm(found) <= bound * (1 + 1e-12)
             assert penalised(found) <= penalised(theta.value) * (1 + 1e-8)
 
 

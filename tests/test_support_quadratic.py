@@ -34,9 +34,9 @@ from reference import (
 SHAPES = ((24, 6), (64, 12), (40, 30))
 
 
-def quadratic_set(X: Array, a: Array, s: Array, level: float, radius: float) -> LevelSet:
+def quadratic_set(X: Array, a: Array, s: Array, level: float, bound: float) -> LevelSet:
     X, a, s = (np.asarray(v, dtype=float) for v in (X, a, s))
-    return LevelSet(X=X, terms=CurveTerms(Curve.QUADRATIC, a, s), level=level, radius=radius)
+    return LevelSet(X=X, terms=CurveTerms(Curve.QUADRATIC, a, s), level=level, bound=bound)
 
 
 def half_widths(prepared: quadratic.Prepared, A: Array) -> Array:
@@ -103,8 +103,8 @@ def test_every_ellipsoid_of_the_pencil_is_an_outer_bound(regime: str) -> None:
         alpha = prepared.basis.T @ a
         outside = float(np.linalg.norm(a - prepared.basis @ alpha))
         for rho in 10.0 ** rng.uniform(-6, 6, 10):
-            bound = pencil(rho, alpha, outside, cut.lowered, cut.gradient, cut.origin, cut.slack, cut.room)[0]
-            assert a @ prepared.centre + bound >= value - 1e-12 * abs(value)
+            ceiling = pencil(rho, alpha, outside, cut.lowered, cut.gradient, cut.origin, cut.slack, cut.room)[0]
+            assert a @ prepared.centre + ceiling >= value - 1e-12 * abs(value)
 
 
 def test_slope_of_the_root_function() -> None:
@@ -126,8 +126,8 @@ def test_closed_form_of_an_ellipsoid() -> None:
     level = -0.5 * b @ centre + 2.0
     A = rng.standard_normal((40, 7))
     exact = A @ centre + np.sqrt(2 * 2.0 * np.sum(A * np.linalg.solve(H, A.T).T, axis=1))
-    for radius in (inf, 100.0):
-        solution = quadratic.prepare(quadratic_set(X, a, s, level, radius)).solve(A)
+    for bound in (inf, 100.0):
+        solution = quadratic.prepare(quadratic_set(X, a, s, level, bound)).solve(A)
         np.testing.assert_allclose(solution.upper, exact, rtol=1e-12)
         assert np.all(solution.upper >= exact * (1 - 1e-14 * np.sign(exact)))
 
@@ -168,7 +168,7 @@ def test_directions_in_the_span_are_bounded_without_a_ball() -> None:
         level_set = quadratic_set(X, rng.uniform(1, 9, K), rng.standard_normal(K), 2.0, inf)
         solution = quadratic.prepare(level_set).solve(X)
         # in the span the ball is all that is missing: a huge one changes nothing
-        huge = quadratic.prepare(replace(level_set, radius=1e4)).solve(X)
+        huge = quadratic.prepare(replace(level_set, bound=1e4)).solve(X)
         assert np.all(np.isfinite(solution.upper))
         np.testing.assert_allclose(solution.upper, huge.upper, rtol=1e-6)
         assert np.all(quadratic.prepare(level_set).solve(rng.standard_normal((5, d))).upper == inf)
@@ -180,7 +180,7 @@ def test_linear_terms_without_curvature() -> None:
     level_set = quadratic_set(X, a, s, 0.0, 1.5)
     A = np.array([[1.0, 0], [0, 1], [0, -1], [1, -1], [-2, -0.1]])
     np.testing.assert_allclose(quadratic.prepare(level_set).solve(A).upper, cvxpy_support(level_set, A), atol=1e-6)
-    assert np.all(quadratic.prepare(replace(level_set, radius=inf)).solve(A).upper == inf)
+    assert np.all(quadratic.prepare(replace(level_set, bound=inf)).solve(A).upper == inf)
 
 
 @pytest.mark.parametrize("regime", REGIMES)
@@ -207,8 +207,8 @@ def test_single_points() -> None:
     X, a = rng.standard_normal((12, 4)), rng.uniform(1, 3, 12)
     theta = np.array([0.5, -0.2, 0.1, 0.3])
     s = a * (X @ theta)  # F is minimal at theta
-    for radius in (inf, 3.0, float(np.linalg.norm(theta))):
-        level_set = quadratic_set(X, a, s, 0.0, radius)
+    for bound in (inf, 3.0, float(np.linalg.norm(theta))):
+        level_set = quadratic_set(X, a, s, 0.0, bound)
         level_set = replace(level_set, level=float(evaluate(level_set, theta)))
         prepared = quadratic.prepare(level_set)
         A = rng.standard_normal((10, 4))
@@ -231,8 +231,8 @@ def test_weak_curvature_beside_strong_is_resolved() -> None:
     rng = np.random.default_rng(21)
     Q = np.linalg.qr(rng.standard_normal((2, 2)))[0]
     X = np.diag([1e7, 1.0]) @ Q.T
-    for radius in (inf, 50.0):
-        solution = quadratic.prepare(quadratic_set(X, np.ones(2), np.zeros(2), 0.5, radius)).solve(Q.T)
+    for bound in (inf, 50.0):
+        solution = quadratic.prepare(quadratic_set(X, np.ones(2), np.zeros(2), 0.5, bound)).solve(Q.T)
         np.testing.assert_allclose(solution.upper, [1e-7, 1.0], rtol=1e-6)
         assert np.all(solution.upper >= np.array([1e-7, 1.0]) * (1 - 1e-9))
 
@@ -250,7 +250,7 @@ def test_scale_equivariance(exponent: int, direction_exponent: int, seed: int, r
     level_set = instance(rng, "gaussian", 12, 5, regime)
     A = rng.standard_normal((3, level_set.X.shape[1]))
     c, t = 10.0**exponent, 10.0**direction_exponent
-    scaled = replace(level_set, X=level_set.X / c, radius=level_set.radius * c)
+    scaled = replace(level_set, X=level_set.X / c, bound=level_set.bound * c)
     expected = quadratic.prepare(level_set).solve(A).upper * c * t
     widths = half_widths(quadratic.prepare(level_set), A) * c * t
     np.testing.assert_array_less(np.abs(quadratic.prepare(scaled).solve(t * A).upper - expected), 1e-6 * widths)
@@ -263,10 +263,10 @@ def test_rejects_other_terms() -> None:
 
 
 @pytest.mark.parametrize("shape", ((24, 6), (3, 8)))  # in the second the kernel works in the span of X
-@pytest.mark.parametrize("radius", (inf, 1.5))
-def test_lengths_outside_are_one_more_coordinate(shape: tuple[int, int], radius: float) -> None:
+@pytest.mark.parametrize("bound", (inf, 1.5))
+def test_lengths_outside_are_one_more_coordinate(shape: tuple[int, int], bound: float) -> None:
     rng = np.random.default_rng(23)
-    level_set = replace(instance(rng, "gaussian", *shape), radius=radius)
+    level_set = replace(instance(rng, "gaussian", *shape), bound=bound)
     prepared = quadratic.prepare(level_set)
     A, outside = rng.standard_normal((40, shape[1])), np.abs(rng.standard_normal(40))
     outside[:10] = 0.0
@@ -276,7 +276,7 @@ def test_lengths_outside_are_one_more_coordinate(shape: tuple[int, int], radius:
     np.testing.assert_allclose(solution.upper, expected.upper, rtol=1e-7)
     assert np.array_equal(prepared.bounds(A, outside), solution.upper)
     finite = np.isfinite(solution.upper)
-    assert finite.any() or (radius == inf and shape[0] < shape[1])
+    assert finite.any() or (bound == inf and shape[0] < shape[1])
     assert violation(padded, solution.points[finite]).max(initial=0.0) < 1e-13
     attained = np.sum(np.column_stack([A, outside]) * solution.points, axis=1)
     np.testing.assert_allclose(attained[finite], solution.values[finite], rtol=1e-12)

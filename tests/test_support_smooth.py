@@ -103,13 +103,13 @@ def cut_by_the_ball(rng: np.random.Generator) -> LevelSet:
     """Data from a theta in, at or beyond the sphere, on covariates of any scale."""
     dim, n_covariates = int(rng.integers(1, 9)), int(rng.integers(1, 20))
     X = rng.standard_normal((n_covariates, dim)) / np.sqrt(dim) * 10 ** rng.uniform(-1, 1)
-    radius = 10 ** rng.uniform(-1, 0.7)
+    bound = 10 ** rng.uniform(-1, 0.7)
     theta = rng.standard_normal(dim)
-    z = np.clip(X @ theta * radius / np.linalg.norm(theta) * rng.choice([0.5, 1.0, 2.0]), -5.0, 5.0)
+    z = np.clip(X @ theta * bound / np.linalg.norm(theta) * rng.choice([0.5, 1.0, 2.0]), -5.0, 5.0)
     kind = SMOOTH[int(rng.integers(len(SMOOTH)))]
     terms = simulate_terms(rng, kind, z, rng.integers(1, 10, n_covariates), "regular")
-    nearest, *_ = minimise_over_ball(X, terms, 0.0, radius, np.zeros(dim), 0.0)
-    level_set = LevelSet(X, terms, 0.0, radius)
+    nearest, *_ = minimise_over_ball(X, terms, 0.0, bound, np.zeros(dim), 0.0)
+    level_set = LevelSet(X, terms, 0.0, bound)
     return replace(level_set, level=float(evaluate(level_set, nearest)) + 10 ** rng.uniform(-4, 1.5))
 
 
@@ -121,21 +121,21 @@ def test_edges_of_the_ball_converge() -> None:
         # Where a A(z) and s z cancel, the level is raised by more than 1e-12 of what is left of them.
         solution = check_consistent(level_set, A, gap=1e-6, outside=1e-11)
         # Every maximiser is a point of the set, so no bound of another direction may cut it off.
-        length = level_set.radius * np.linalg.norm(A, axis=1)
+        length = level_set.bound * np.linalg.norm(A, axis=1)
         assert np.all(solution.points @ A.T <= solution.upper + 1e-12 * length)
 
 
 def test_centre_keeps_away_from_both_constraints() -> None:
     """F = e^z - 6 z falls up to z = log 6, far outside the ball: half the room in F is spent on the ball's slack."""
     terms = CurveTerms(Curve.EXPONENTIAL, np.ones(1), np.full(1, 6.0))
-    radius = 0.5
-    minimum, slope = math.exp(radius) - 6 * radius, math.exp(radius) - 6
+    bound = 0.5
+    minimum, slope = math.exp(bound) - 6 * bound, math.exp(bound) - 6
     for room in (1e-6, 1e-2, 1.0):
-        prepared = smooth.prepare(LevelSet(np.array([[1.0, 0.0]]), terms, minimum + room, radius))
+        prepared = smooth.prepare(LevelSet(np.array([[1.0, 0.0]]), terms, minimum + room, bound))
         centre = prepared.centre
         assert math.exp(centre[0]) - 6 * centre[0] - minimum <= 0.51 * room
         best = 0.5 * room / -slope  # to first order, the farthest from the sphere that half the room can buy
-        assert radius - np.linalg.norm(centre) >= 0.25 * best
+        assert bound - np.linalg.norm(centre) >= 0.25 * best
 
 
 def as_callable(terms: CurveTerms) -> CallableTerms:
@@ -143,10 +143,10 @@ def as_callable(terms: CurveTerms) -> CallableTerms:
 
 
 @pytest.mark.parametrize("kind", SMOOTH)
-@pytest.mark.parametrize("radius", [3.0, math.inf])
-def test_user_function_gives_the_same_answer(kind: str, radius: float) -> None:
+@pytest.mark.parametrize("bound", [3.0, math.inf])
+def test_user_function_gives_the_same_answer(kind: str, bound: float) -> None:
     rng = np.random.default_rng(12)
-    level_set = replace(instance(rng, kind, 20, 3), radius=radius)
+    level_set = replace(instance(rng, kind, 20, 3), bound=bound)
     A = directions(rng, level_set, 6)
     ours = smooth.prepare(level_set).solve(A)
     users = smooth.prepare(replace(level_set, terms=as_callable(level_set.terms))).solve(A)
@@ -164,8 +164,8 @@ def test_one_dimension_in_closed_form() -> None:
         return a * math.exp(z) - s * z - level
 
     expected = [brentq(excess, lowest, 10.0, xtol=1e-15), -brentq(excess, -50.0, lowest, xtol=1e-15)]
-    for radius in (20.0, math.inf):
-        solution = smooth.prepare(LevelSet(np.ones((1, 1)), terms, level, radius)).solve(np.array([[1.0], [-1.0]]))
+    for bound in (20.0, math.inf):
+        solution = smooth.prepare(LevelSet(np.ones((1, 1)), terms, level, bound)).solve(np.array([[1.0], [-1.0]]))
         assert solution.upper == pytest.approx(expected, rel=1e-9)
         assert np.all(solution.upper >= np.array(expected) * (1 - 1e-12))
 
@@ -183,7 +183,7 @@ def test_ball_when_nothing_is_known() -> None:
         solution = smooth.prepare(level_set).solve(A)
         assert solution.upper == pytest.approx([10.0, 0.0])
         assert solution.points[0] == pytest.approx([1.2, 1.6])
-        unbounded = smooth.prepare(replace(level_set, radius=math.inf)).solve(A)
+        unbounded = smooth.prepare(replace(level_set, bound=math.inf)).solve(A)
         assert unbounded.upper[0] == math.inf and unbounded.upper[1] == 0.0
     assert smooth.prepare(LevelSet(np.empty((0, 2)), none, -1.0, 2.0)).status == "empty"
 
@@ -245,7 +245,7 @@ def test_unbounded_directions() -> None:
 @pytest.mark.parametrize("kind", ["gaussian", *SMOOTH])
 def test_without_a_ball_against_conic_solver(kind: str) -> None:
     rng = np.random.default_rng(14)
-    level_set = replace(instance(rng, kind, 20, 3), radius=math.inf)
+    level_set = replace(instance(rng, kind, 20, 3), bound=math.inf)
     A = directions(rng, level_set, 3)
     solution = smooth.prepare(level_set).solve(A)
     expected, _ = CvxpySupport(level_set).solve(A)
@@ -345,13 +345,13 @@ def test_steps_end_on_both_boundaries(monkeypatch: pytest.MonkeyPatch) -> None:
     slopes, weights, rise = np.empty(shape), np.empty(shape), np.empty(len(A))
     body.project(Y, U, slopes, weights, rise)
     G = body.g_c + slopes @ body.X
-    _, lam, mu, slack_g, slack_b = certify(A, Y, G, rise, body.theta_c, body.e, body.e2, body.radius)
+    _, lam, mu, slack_g, slack_b = certify(A, Y, G, rise, body.theta_c, body.e, body.e2, body.bound)
 
     def excess() -> Array:
         ends = Y + body._steps(A, Y, U, G, weights, lam, mu, slack_g, slack_b)
         theta = body.theta_c + ends
         likelihood = (evaluate(level_set, theta) - level_set.level) / body.e
-        return np.maximum(likelihood, (np.sum(theta**2, axis=1) - level_set.radius**2) / body.e2).astype(float)
+        return np.maximum(likelihood, (np.sum(theta**2, axis=1) - level_set.bound**2) / body.e2).astype(float)
 
     followed = excess()
     monkeypatch.setattr("likeset._solver.smooth.sqp.follow_boundaries", lambda *_: None)
@@ -366,17 +366,17 @@ def test_certificate_by_brute_force() -> None:
     rng = np.random.default_rng(19)
     angle = np.linspace(0, 2 * np.pi, 200_001)
     for _ in range(50):
-        radius = 2.0
+        bound = 2.0
         theta_c = rng.standard_normal(2)
         theta_c *= rng.uniform(0, 1.9) / np.linalg.norm(theta_c)
         a, g, h = rng.standard_normal(2), rng.standard_normal(2), rng.uniform(0.01, 2)
-        bound, lam, mu = certificate(a, g, h, theta_c, radius**2 - theta_c @ theta_c, radius)
-        circle = radius * np.column_stack([np.cos(angle), np.sin(angle)]) - theta_c
+        ceiling, lam, mu = certificate(a, g, h, theta_c, bound**2 - theta_c @ theta_c, bound)
+        circle = bound * np.column_stack([np.cos(angle), np.sin(angle)]) - theta_c
         along = np.array([-g[1], g[0]]) / np.linalg.norm(g)
         line = g * h / (g @ g) + np.linspace(-4, 4, 200_001)[:, None] * along
-        candidates = np.vstack([circle[circle @ g <= h], line[np.sum((line + theta_c) ** 2, axis=1) <= radius**2]])
-        assert bound == pytest.approx(np.max(candidates @ a), abs=2e-4)
-        assert bound >= np.max(candidates @ a) - 1e-12
+        candidates = np.vstack([circle[circle @ g <= h], line[np.sum((line + theta_c) ** 2, axis=1) <= bound**2]])
+        assert ceiling == pytest.approx(np.max(candidates @ a), abs=2e-4)
+        assert ceiling >= np.max(candidates @ a) - 1e-12
         assert lam >= 0 and mu >= 0
 
 

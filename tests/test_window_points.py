@@ -17,10 +17,10 @@ from likeset._solver.problem import MixtureSet, PointTerms, VoiceTable
 from likeset._typing import Array
 from test_windows import cvxpy_maximum, log_ratio_by_hand
 
-ORDINARY = dict(covariates=8, dim=3, per=3, windows=5, slack=2.0, radius=3.0)
+ORDINARY = dict(covariates=8, dim=3, per=3, windows=5, slack=2.0, bound=3.0)
 REGIMES = {
     "ordinary": {},
-    "ball inactive": dict(radius=200.0, inside=0.01),
+    "ball inactive": dict(bound=200.0, inside=0.01),
     "on the sphere": dict(inside=1.0, slack=0.5),
     "few covariates": dict(covariates=2, dim=5),
     "one observation": dict(covariates=1, per=1, dim=2, windows=2),
@@ -30,7 +30,7 @@ REGIMES = {
     "duplicate covariates": dict(duplicates=True),
     "thin": dict(slack=1e-6),
     "thick": dict(slack=60.0),
-    "badly scaled": dict(scale=0.01, noise=3.0, radius=100.0),
+    "badly scaled": dict(scale=0.01, noise=3.0, bound=100.0),
     "precise": dict(noise=0.01),
     "many windows": dict(windows=40, covariates=12),
     "dim 1": dict(dim=1),
@@ -38,14 +38,14 @@ REGIMES = {
 
 
 def mixture(
-    rng, covariates, dim, per, windows, slack, radius, noise=0.3, scale=1.0, inside=0.6, ties=False, duplicates=False
+    rng, covariates, dim, per, windows, slack, bound, noise=0.3, scale=1.0, inside=0.6, ties=False, duplicates=False
 ) -> tuple[MixtureSet, Array]:
     """A random mixture and a parameter that lies in it, ``slack`` nats below the level."""
     X = scale * rng.normal(size=(covariates, dim))
     if duplicates:
         X[1::2] = X[: len(X[1::2])]
     truth = rng.normal(size=dim)
-    truth *= inside * radius / np.linalg.norm(truth)
+    truth *= inside * bound / np.linalg.norm(truth)
     data = [np.sort(x @ truth + noise * rng.laplace(size=rng.integers(1, per + 1))) for x in X]
     if ties:
         data = [np.round(points, 1) for points in data]
@@ -57,7 +57,7 @@ def mixture(
     shares = rng.dirichlet(np.ones(len(masks)))
     table = VoiceTable(sizes, np.nonzero(masks)[1].astype(np.int64), np.log(shares))
     losses = [w @ np.abs(p - x @ truth) for p, x, w in zip(data, X, np.split(terms.weights, starts[1:-1]), strict=True)]
-    target = MixtureSet(X, terms, 0.5 * rng.normal(size=covariates) - losses, table, 0.0, radius)
+    target = MixtureSet(X, terms, 0.5 * rng.normal(size=covariates) - losses, table, 0.0, bound)
     return replace(target, level=float(log_ratio_by_hand(target, truth)) + slack), truth
 
 
@@ -68,7 +68,7 @@ def check(target: MixtureSet, A: Array, relative_gap: float = 1e-6) -> _solver.K
     found = prepared.solve(A)
     for theta in [*found.points, prepared.centre]:
         assert log_ratio_by_hand(target, theta) <= target.level + 1e-10 * (1.0 + abs(target.level))
-        assert np.linalg.norm(theta) <= target.radius * (1 + 1e-12)
+        assert np.linalg.norm(theta) <= target.bound * (1 + 1e-12)
     np.testing.assert_allclose(found.values, np.sum(A * found.points, axis=1), rtol=1e-12, atol=1e-12)
     width = found.upper + prepared.solve(-A).upper
     assert (found.upper - found.values <= relative_gap * width + 1e-9 * np.abs(found.upper)).all()
@@ -85,10 +85,10 @@ def test_points_are_inside_and_bounds_are_outer(regime):
         found = prepared.solve(A)
         assert (A @ truth <= found.upper + 1e-9 * np.abs(found.upper)).all()
         for ray in rng.normal(size=(10, len(truth))):  # other points of the set, found by bisection from the truth
-            low, high = 0.0, 2.0 * target.radius / np.linalg.norm(ray)
+            low, high = 0.0, 2.0 * target.bound / np.linalg.norm(ray)
             for _ in range(45):
                 point = truth + 0.5 * (low + high) * ray
-                is_in = log_ratio_by_hand(target, point) <= target.level and np.linalg.norm(point) <= target.radius
+                is_in = log_ratio_by_hand(target, point) <= target.level and np.linalg.norm(point) <= target.bound
                 low, high = (0.5 * (low + high), high) if is_in else (low, 0.5 * (low + high))
             assert (A @ (truth + low * ray) <= found.upper + 1e-9 * (1.0 + np.abs(found.upper))).all()
 
@@ -101,11 +101,11 @@ def test_agrees_with_cvxpy(regime):
         target, _ = mixture(rng, **{**ORDINARY, **REGIMES[regime]})
         A = rng.normal(size=(2, target.X.shape[1]))
         upper = _solver.prepare(target).solve(A).upper
-        for a, bound in zip(A, upper, strict=True):
+        for a, ceiling in zip(A, upper, strict=True):
             value = cvxpy_maximum(target, a)
             if value is not None:
                 checked += 1
-                assert bound == pytest.approx(value, abs=1e-5 * max(1.0, abs(value)))
+                assert ceiling == pytest.approx(value, abs=1e-5 * max(1.0, abs(value)))
     assert checked >= 2
 
 
@@ -121,7 +121,7 @@ def test_one_dimension_by_root_finding(seed):
             return log_ratio_by_hand(target, np.array([direction * t])) - target.level
 
         start = direction * float(truth[0])
-        exact = target.radius if excess(target.radius) <= 0.0 else brentq(excess, start, target.radius, xtol=1e-14)
+        exact = target.bound if excess(target.bound) <= 0.0 else brentq(excess, start, target.bound, xtol=1e-14)
         assert upper == pytest.approx(exact, abs=1e-6 * abs(exact - start) + 1e-9)
         assert upper >= exact - 1e-12 and value <= exact + 1e-12
 
@@ -132,12 +132,12 @@ def test_near_empty_and_empty(seed, margin):
     rng = np.random.default_rng([seed, 4])
     target, _ = mixture(rng, **{**ORDINARY, "dim": 1, "inside": 1.0 if seed % 2 else 0.4})
     lowest = minimize_scalar(
-        lambda t: log_ratio_by_hand(target, np.array([t])), bounds=(-target.radius, target.radius), method="bounded",
+        lambda t: log_ratio_by_hand(target, np.array([t])), bounds=(-target.bound, target.bound), method="bounded",
         options={"xatol": 1e-13},
     ).fun  # fmt: skip
     points = target.terms.points  # the minimum may be at a kink, which the search approaches only
     kinks = points / target.X[np.repeat(np.arange(len(target.X)), np.diff(target.terms.starts)), 0]
-    candidates = [*np.clip(kinks, -target.radius, target.radius), target.radius, -target.radius]
+    candidates = [*np.clip(kinks, -target.bound, target.bound), target.bound, -target.bound]
     lowest = min([lowest, *(log_ratio_by_hand(target, np.array([t])) for t in candidates)])
     just = _solver.prepare(replace(target, level=lowest + margin))
     assert just.status == "regular"
@@ -190,8 +190,8 @@ def test_the_dual_agrees():
     np.testing.assert_allclose(slow.upper, fast.upper, atol=2e-2)
     for _ in range(5):  # whatever the voices, an outer bound
         voices = rng.dirichlet(np.full(len(target.voices.log_shares), 0.3))
-        bound = _solver.prepare_joint(voice_dual.weighted_set(target, voices)).solve(A).upper
-        assert (bound >= fast.values - 1e-9).all()
+        ceiling = _solver.prepare_joint(voice_dual.weighted_set(target, voices)).solve(A).upper
+        assert (ceiling >= fast.values - 1e-9).all()
 
 
 def test_a_sequence_with_laplace_noise_covers_and_is_tighter_than_its_windows():
@@ -223,7 +223,7 @@ def test_without_a_ball():
         rng = np.random.default_rng([seed, 7])
         target, _ = mixture(rng, **{**ORDINARY, "covariates": 2 + 2 * seed, "dim": 4})
         A = np.vstack([target.X[:2], rng.normal(size=(2, 4)), np.zeros((1, 4))])
-        free, wide = replace(target, radius=np.inf), replace(target, radius=1e4)
+        free, wide = replace(target, bound=np.inf), replace(target, bound=1e4)
         found, bounded = _solver.prepare(free).solve(A), _solver.prepare(wide).solve(A)
         spanned = np.linalg.matrix_rank(target.X) == 4
         np.testing.assert_array_equal(np.isinf(found.upper), [False, False, not spanned, not spanned, False])

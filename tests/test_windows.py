@@ -70,7 +70,7 @@ def cvxpy_maximum(target: MixtureSet, a):
     masks = np.zeros((len(target.voices.log_shares), len(target.X)))
     masks[target.voices.owners, target.voices.members] = 1.0
     exponents = masks @ (phi + target.gains) + target.voices.log_shares
-    constraints = [cp.log_sum_exp(exponents) <= target.level, cp.norm(theta, 2) <= target.radius]
+    constraints = [cp.log_sum_exp(exponents) <= target.level, cp.norm(theta, 2) <= target.bound]
     problem = cp.Problem(cp.Maximize(a @ theta), constraints)
     status = run(problem, TIGHT)
     return problem.value if status.startswith("optimal") else None

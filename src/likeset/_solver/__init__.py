@@ -69,11 +69,11 @@ def reduced(target: MixtureSet) -> MixtureSet | Ball:
     """The same set without groups and voices that say nothing about theta; the ball if none is left."""
     target = _without_flat_groups(target)
     if len(target.voices.members) == 0 and len(target.voices.log_shares):
-        return Ball(target.X.shape[1], target.radius, empty=_is_above(target.voices.log_shares, target.level))
+        return Ball(target.X.shape[1], target.bound, empty=_is_above(target.voices.log_shares, target.level))
     target = _without_silent_voices(target)
     voices = target.voices
     if target.level == math.inf or len(voices.log_shares) == 0:
-        return Ball(target.X.shape[1], target.radius)
+        return Ball(target.X.shape[1], target.bound)
     return _without_idle_groups(target)
 
 
@@ -92,7 +92,7 @@ def prepare_reduced(target: MixtureSet | Ball) -> Kernel:
         # The sum of the gains was rounded; the sum of their sizes is at most this root.
         rounding = 64 * EPS * math.sqrt(len(target.gains) * float(target.gains.dot(target.gains)))
         level = target.level - float(target.voices.log_shares[0]) - float(target.gains.sum()) + rounding
-        return prepare_joint(LevelSet(target.X, target.terms, level, target.radius))
+        return prepare_joint(LevelSet(target.X, target.terms, level, target.bound))
     from likeset._solver import dual
     from likeset._solver.absolute import mixture as absolute_mixture
     from likeset._solver.absolute import mixture_unlimited
@@ -105,12 +105,12 @@ def prepare_reduced(target: MixtureSet | Ball) -> Kernel:
 
     if is_quadratic(target.terms):
         return quadratic_mixture.prepare(target, otherwise)
-    if isinstance(target.terms, CompiledTerms) and target.radius < math.inf:
+    if isinstance(target.terms, CompiledTerms) and target.bound < math.inf:
         return smooth_mixture.prepare(target)
     if isinstance(target.terms, CurveTerms):
         return smooth_unlimited.prepare(target, otherwise)
     if isinstance(target.terms, PointTerms):
-        limited = target.radius < math.inf
+        limited = target.bound < math.inf
         return absolute_mixture.prepare(target) if limited else mixture_unlimited.prepare_unlimited(target)
     return otherwise(target)
 

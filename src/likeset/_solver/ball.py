@@ -13,10 +13,10 @@ from likeset._typing import EPS, Array
 
 @dataclass(frozen=True)
 class Ball(Kernel):
-    """{ theta in R^dimension : |theta| <= radius }; h(a) = radius |a|. Or nothing, where no theta is any better."""
+    """{ theta in R^dimension : |theta| <= bound }; h(a) = bound |a|. Or nothing, where no theta is any better."""
 
     dimension: int
-    radius: float
+    bound: float
     empty: bool = False
     closed_form = True
 
@@ -33,11 +33,11 @@ class Ball(Kernel):
     @property
     def padded(self) -> Ball:
         """A ball of one dimension more."""
-        return Ball(self.dimension + 1, self.radius)
+        return Ball(self.dimension + 1, self.bound)
 
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
         lengths = np.linalg.norm(A, axis=1)
-        step = np.divide(self.radius if self.radius < inf else 0.0, lengths, out=np.zeros(len(A)), where=lengths > 0)
+        step = np.divide(self.bound if self.bound < inf else 0.0, lengths, out=np.zeros(len(A)), where=lengths > 0)
         upper = np.zeros(len(A))
-        np.multiply(self.radius, lengths * (1 + 64 * EPS), out=upper, where=lengths > 0)
+        np.multiply(self.bound, lengths * (1 + 64 * EPS), out=upper, where=lengths > 0)
         return Solution(step * lengths**2, step[:, None] * A, upper)

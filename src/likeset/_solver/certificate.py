@@ -28,7 +28,7 @@ from likeset.compiling import kernel
 
 
 @kernel()
-def certificate(a: Array, g: Array, h: float, theta_c: Array, e2: float, radius: float) -> tuple[float, float, float]:
+def certificate(a: Array, g: Array, h: float, theta_c: Array, e2: float, bound: float) -> tuple[float, float, float]:
     """(UB, lam, mu): the maximum of a'delta over the half-space g'delta <= h cut with the ball."""
     ag, gg, aa, g_theta, a_theta, theta_theta = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(a.shape[0]):
@@ -39,9 +39,9 @@ def certificate(a: Array, g: Array, h: float, theta_c: Array, e2: float, radius:
         a_theta += a[j] * theta_c[j]
     length = math.sqrt(aa)
     if not gg < math.inf:
-        return radius * length - a_theta, 0.0, length / radius
-    if radius * ag <= (h + g_theta) * length or gg == 0.0:
-        return radius * length - a_theta, 0.0, length / radius
+        return bound * length - a_theta, 0.0, length / bound
+    if bound * ag <= (h + g_theta) * length or gg == 0.0:
+        return bound * length - a_theta, 0.0, length / bound
     r = ag / gg
     c = g_theta / gg
     perp_square, a_theta_perp = 0.0, 0.0
@@ -53,18 +53,18 @@ def certificate(a: Array, g: Array, h: float, theta_c: Array, e2: float, radius:
         theta_theta += theta_j * theta_j
     a_perp = math.sqrt(perp_square)
     t = math.sqrt(max(e2 + theta_theta - h * (2.0 * g_theta + h) / gg, 1e-16 * e2))
-    bound = r * h - a_theta_perp + a_perp * t
+    ceiling = r * h - a_theta_perp + a_perp * t
     mu = a_perp / t
-    return bound, max(0.0, (ag - mu * (h + g_theta)) / gg), mu
+    return ceiling, max(0.0, (ag - mu * (h + g_theta)) / gg), mu
 
 
 @kernel()
 def certify(
-    A: Array, delta: Array, G: Array, rise: Array, theta_c: Array, e: float, e2: float, radius: float
+    A: Array, delta: Array, G: Array, rise: Array, theta_c: Array, e: float, e2: float, bound: float
 ) -> tuple[Array, Array, Array, Array, Array]:
     """(UB, lam, mu) of every direction (row of A) from the tangent at its point (delta, gradient G, rise = dF).
 
-    Also the slacks (1 - SLIVER) e - dF and (radius^2 - |theta_c + delta|^2)/2 of the two constraints there.
+    Also the slacks (1 - SLIVER) e - dF and (bound^2 - |theta_c + delta|^2)/2 of the two constraints there.
     """
     n = A.shape[0]
     upper, lam, mu, slack_g, slack_b = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
@@ -74,5 +74,5 @@ def certify(
             along += G[i, j] * delta[i, j]
             square += delta[i, j] * (2.0 * theta_c[j] + delta[i, j])
         slack_g[i], slack_b[i] = e * (1.0 - SLIVER) - rise[i], 0.5 * (e2 - square)
-        upper[i], lam[i], mu[i] = certificate(A[i], G[i], e - rise[i] + along, theta_c, e2, radius)
+        upper[i], lam[i], mu[i] = certificate(A[i], G[i], e - rise[i] + along, theta_c, e2, bound)
     return upper, lam, mu, slack_g, slack_b

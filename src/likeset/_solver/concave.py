@@ -31,8 +31,8 @@ class ConcaveSearch:
     >>> search = ConcaveSearch(0.0, 4.0)
     >>> for p in (0.5, 1.0, 3.0):
     ...     search.learn(p, *f(p))
-    >>> value, bound = search.run(f, 1e-9)
-    >>> bool(value <= 1.0 <= bound <= value + 2e-9), len(search.points) < 30
+    >>> value, ceiling = search.run(f, 1e-9)
+    >>> bool(value <= 1.0 <= ceiling <= value + 2e-9), len(search.points) < 30
     (True, True)
     """
 
@@ -55,7 +55,7 @@ class ConcaveSearch:
         p, value, _ = max(self.points, key=lambda point: point[1])
         return value, p
 
-    def bound(self) -> tuple[float, float, tuple[float, float]]:
+    def ceiling(self) -> tuple[float, float, tuple[float, float]]:
         """The outer bound of the maximum, where it is attained, and the neighbours between which that is."""
         points = self.points
         upper, p = max((upper, p) for p, _, upper in points)
@@ -75,17 +75,17 @@ class ConcaveSearch:
             if where is None:
                 break
             self.learn(where, *evaluate(where))
-        return self.best[0], self.bound()[0]
+        return self.best[0], self.ceiling()[0]
 
     def next(self, tolerance: float, handy: Sequence[float] = (), near: float = 0.0) -> float | None:
         """Where to look next; None if value and bound differ by the tolerance at most, or nothing is left to look at.
 
         One of the ``handy`` places will do if it is not farther off than ``near``, in parts of the open interval.
         """
-        bound, where, (left, right) = self.bound()
+        ceiling, where, (left, right) = self.ceiling()
         value, _ = self.best
         width = right - left
-        if bound - value <= tolerance or width <= 1e-13 * abs(where):
+        if ceiling - value <= tolerance or width <= 1e-13 * abs(where):
             return None
         known = {p for p, _, _ in self.points}
         wanted = self._on_parabola(tolerance)

@@ -2,7 +2,7 @@ r"""Window mixtures through weighted joint sets: for terms without derivatives, 
 
 For any probability vector r over the windows, log sum_k pi_k e^{M_k} >= sum_k r_k M_k - KL(r | pi), so that
 
-    C  in  C_r = { theta : sum_b w_b [gain_b + phi_b(x_b'theta)] <= level + KL(r | pi),  |theta| <= radius },
+    C  in  C_r = { theta : sum_b w_b [gain_b + phi_b(x_b'theta)] <= level + KL(r | pi),  |theta| <= bound },
     w_b = sum_{k: b in W_k} r_k,
 
 a *joint set with weights*, which the other kernels solve exactly. Every r gives an outer bound h(r), whatever made us
@@ -66,11 +66,11 @@ class Prepared(Kernel):
         """
         start = self.centre
         voices = _shares(self.target)
-        theta, bound = self._weighted(voices, a)
-        point, upper = start, bound
+        theta, ceiling = self._weighted(voices, a)
+        point, upper = start, ceiling
         mean, step, blind = theta, 1.0, 0
         for _ in range(MAX_STEPS):
-            upper = min(upper, bound)
+            upper = min(upper, ceiling)
             for candidate in (theta, mean) if blind else (theta,):
                 inner = self._pulled_inside(candidate)
                 point = inner if a @ inner > a @ point else point
@@ -87,11 +87,11 @@ class Prepared(Kernel):
                 else:
                     blind, mean = 1, theta
                     continue
-                voices, (theta, bound), step = trial, attempt, min(1.0, 2.0 * step)
+                voices, (theta, ceiling), step = trial, attempt, min(1.0, 2.0 * step)
             else:
                 blind += 1
                 voices = _between(voices, towards, 1.0 / blind)
-                theta, bound = self._weighted(voices, a)
+                theta, ceiling = self._weighted(voices, a)
                 mean = mean + (theta - mean) / blind
         return point, upper
 
@@ -160,7 +160,7 @@ def weighted_set(target: MixtureSet, voices: Array) -> LevelSet:
     level = target.level + divergence - float(weights[used] @ target.gains[used])
     sizes = float(np.abs(parts).sum() + np.abs(weights[used] * target.gains[used]).sum())
     level += 64 * EPS * (abs(target.level) + sizes)
-    return LevelSet(target.X[used], reweighted(target.terms, weights, used), level, target.radius)
+    return LevelSet(target.X[used], reweighted(target.terms, weights, used), level, target.bound)
 
 
 def exponents_at(target: MixtureSet, theta: Array) -> Array:

@@ -1,13 +1,13 @@
 r"""Regularised maximum likelihood over a ball, with a certified gap.
 
-    minimise  G(theta) = sum_k phi_k(x_k' theta) + ridge |theta|^2   subject to  |theta| <= radius.
+    minimise  G(theta) = sum_k phi_k(x_k' theta) + ridge |theta|^2   subject to  |theta| <= bound.
 
 Each iteration minimises the second-order model of G over the *same* ball: the step p solves
 
-    (H + mu I) p = -(g + mu theta),     mu >= 0,     mu (|theta + p| - radius) = 0,
+    (H + mu I) p = -(g + mu theta),     mu >= 0,     mu (|theta + p| - bound) = 0,
 
 (g, H: gradient and Hessian), first with mu = 0, which is the plain Newton step and nearly always ends inside the
-ball; otherwise mu is the root of 1/|theta + p(mu)| = 1/radius, found by Newton's method on that (concave) equation
+ball; otherwise mu is the root of 1/|theta + p(mu)| = 1/bound, found by Newton's method on that (concave) equation
 with one small Cholesky factorisation per trial. A halving line search makes G fall.
 
 The gap needs no convergence theory. G is convex, and strongly so with modulus 2 ridge, hence everywhere in the ball
@@ -40,12 +40,12 @@ Evaluation = tuple[float, float, Array, Callable[[], Array]]
 
 
 @kernel()
-def tangent_minimum(g: Array, theta: Array, ridge: float, radius: float) -> float:
-    """min over |theta'| <= radius of  g'(theta' - theta) + ridge |theta' - theta|^2  (never positive).
+def tangent_minimum(g: Array, theta: Array, ridge: float, bound: float) -> float:
+    """min over |theta'| <= bound of  g'(theta' - theta) + ridge |theta' - theta|^2  (never positive).
 
     The free minimiser is c = theta - g / (2 ridge), with value -|g|^2 / (4 ridge). If it lies outside the ball the
-    minimiser is radius c/|c|. Multiplying out by ridge avoids the division, so that ridge = 0 gives the linear
-    bound -(g'theta + radius |g|) from the same line.
+    minimiser is bound c/|c|. Multiplying out by ridge avoids the division, so that ridge = 0 gives the
+    linear -(g'theta + bound |g|) from the same line.
     """
     inner, g_square, theta_square, c_square = 0.0, 0.0, 0.0, 0.0
     for i in range(g.shape[0]):
@@ -55,17 +55,17 @@ def tangent_minimum(g: Array, theta: Array, ridge: float, radius: float) -> floa
         c_square += (2.0 * ridge * theta[i] - g[i]) ** 2  # |2 ridge c|^2
     if g_square == 0.0:
         return 0.0
-    if ridge > 0.0 and (math.isinf(radius) or c_square <= (2.0 * ridge * radius) ** 2):
+    if ridge > 0.0 and (math.isinf(bound) or c_square <= (2.0 * ridge * bound) ** 2):
         return -g_square / (4.0 * ridge)
-    if math.isinf(radius):
+    if math.isinf(bound):
         return -math.inf
     both = math.sqrt(c_square) + math.sqrt(g_square)
-    return min(0.0, (2.0 * (ridge * theta_square - inner) / both - radius) * (0.5 * both - ridge * radius))
+    return min(0.0, (2.0 * (ridge * theta_square - inner) / both - bound) * (0.5 * both - ridge * bound))
 
 
 @kernel()
-def ball_step(g: Array, H: Array, theta: Array, radius: float, L: Array, p: Array, x: Array) -> None:
-    """Write to p the step to the minimiser of g'p + p'Hp/2 over |theta + p| <= radius; L and x are workspace."""
+def ball_step(g: Array, H: Array, theta: Array, bound: float, L: Array, p: Array, x: Array) -> None:
+    """Write to p the step to the minimiser of g'p + p'Hp/2 over |theta + p| <= bound; L and x are workspace."""
     d = theta.shape[0]
     largest = 0.0
     inner = 0.0
@@ -75,15 +75,15 @@ def ball_step(g: Array, H: Array, theta: Array, radius: float, L: Array, p: Arra
     # Where H is singular a tiny shift picks, among the equally good steps, nearly the shortest.
     tiny = 1e-13 * largest
     if tiny == 0.0:
-        tiny = math.sqrt(dot(g, g)) / radius if radius < math.inf else math.sqrt(dot(g, g))
+        tiny = math.sqrt(dot(g, g)) / bound if bound < math.inf else math.sqrt(dot(g, g))
         if tiny == 0.0:
             for i in range(d):
                 p[i] = 0.0
             return
     mu = 0.0
     # At the sphere the multiplier hardly moves between calls.
-    if math.sqrt(dot(theta, theta)) >= 0.999 * radius and inner < 0.0:
-        mu = -inner / (radius * radius)
+    if math.sqrt(dot(theta, theta)) >= 0.999 * bound and inner < 0.0:
+        mu = -inner / (bound * bound)
     shift = 0.0
     for _ in range(100):
         while not cholesky(H, mu + shift, L):
@@ -99,15 +99,15 @@ def ball_step(g: Array, H: Array, theta: Array, radius: float, L: Array, p: Arra
         for i in range(d):
             x[i] = theta[i] + p[i]
         length = math.sqrt(dot(x, x))
-        if mu == 0.0 and length <= radius:
+        if mu == 0.0 and length <= bound:
             return
-        if abs(length - radius) <= 1e-9 * radius:
+        if abs(length - bound) <= 1e-9 * bound:
             break
         solve_lower(L, x)
         ratio = length / math.sqrt(dot(x, x))
-        mu = max(0.0, mu + ratio * ratio * (length - radius) / radius)
+        mu = max(0.0, mu + ratio * ratio * (length - bound) / bound)
     for i in range(d):
-        p[i] = (theta[i] + p[i]) * (radius / length) - theta[i]
+        p[i] = (theta[i] + p[i]) * (bound / length) - theta[i]
 
 
 class CurveSum(NamedTuple):
@@ -123,7 +123,7 @@ class CurveSum(NamedTuple):
 class Goal(NamedTuple):
     """When to stop: at a gap, after so many iterations, or when it is clear whether {G <= level} meets the ball.
 
-    Yes: theta is well inside, value - lower_bound <= CENTRED (level - value). No: lower_bound > level.
+    Yes: theta is well inside, value - lower <= CENTRED (level - value). No: lower > level.
     """
 
     gap: float
@@ -144,34 +144,34 @@ def newton_ball(
     a: Array,
     s: Array,
     ridge: float,
-    radius: float,
+    bound: float,
     start: Array,
     gap_target: float,
     max_iterations: int,
 ) -> tuple[Array, float, float, int]:
-    """Minimise sum_k [a_k A(x_k'theta) - s_k x_k'theta] + ridge |theta|^2 over |theta| <= radius.
+    """Minimise sum_k [a_k A(x_k'theta) - s_k x_k'theta] + ridge |theta|^2 over |theta| <= bound.
 
-    Returns (theta, value, lower_bound, iterations), where lower_bound <= min G is certified. Stops when
-    value - lower_bound <= gap_target, when rounding allows no further progress, or after ``max_iterations``. With
-    ridge = 0 and radius = inf no bound exists (lower_bound = -inf) and the Newton decrement decides.
+    Returns (theta, value, lower, iterations), where lower <= min G is certified. Stops when
+    value - lower <= gap_target, when rounding allows no further progress, or after ``max_iterations``. With
+    ridge = 0 and bound = inf nothing is certified (lower = -inf) and the Newton decrement decides.
     """
     goal = Goal(gap_target, iterations=max_iterations)
-    return newton_ball_level(CurveSum(X, curve, a, s, np.empty(0)), ridge, radius, start, goal)
+    return newton_ball_level(CurveSum(X, curve, a, s, np.empty(0)), ridge, bound, start, goal)
 
 
 def newton_ball_level(
-    F: CurveSum, ridge: float, radius: float, start: Array, goal: Goal
+    F: CurveSum, ridge: float, bound: float, start: Array, goal: Goal
 ) -> tuple[Array, float, float, int]:
     """:func:`newton_ball` for terms that may be counted from origins, and other goals."""
     theta, found = start[None].copy(), np.empty((1, 3))
-    newton_balls(F, np.array([ridge]), radius, theta, goal, found, np.empty((0, 0, 0)))
+    newton_balls(F, np.array([ridge]), bound, theta, goal, found, np.empty((0, 0, 0)))
     value, lower, iterations = found[0].tolist()
     return theta[0], value, lower, int(iterations)
 
 
 @kernel()
 def newton_balls(
-    F: CurveSum, ridges: Array, radius: float, thetas: Array, goal: Goal, found: Array, factors: Array
+    F: CurveSum, ridges: Array, bound: float, thetas: Array, goal: Goal, found: Array, factors: Array
 ) -> None:
     """:func:`newton_ball_level` for several ridges, each from its row of ``thetas`` (J, d), where the minimiser goes.
 
@@ -189,9 +189,9 @@ def newton_balls(
         for i in range(d):
             theta[i] = thetas[j, i]
         length = math.sqrt(dot(theta, theta))
-        if length > radius:
+        if length > bound:
             for i in range(d):
-                theta[i] *= radius / length
+                theta[i] *= bound / length
         value, size = _evaluate(X, curve, a, s, origins, ridge, theta, slope, weight)
         if not value < math.inf:
             for i in range(d):
@@ -207,7 +207,7 @@ def newton_balls(
                 for k in range(K):
                     for i in range(d):
                         g[i] += slope[k] * X[k, i]
-                lower = max(lower, value + tangent_minimum(g, theta, ridge, radius))
+                lower = max(lower, value + tangent_minimum(g, theta, ridge, bound))
                 if value - lower <= max(goal.gap, CENTRED * (level - value)) or iteration >= left:
                     finished = True
                 if level > -math.inf and lower > level + 4.0 * ROUNDING * size:
@@ -226,7 +226,7 @@ def newton_balls(
             if finished:
                 cholesky(H, 0.0, factors[j])
                 break
-            ball_step(g, H, theta, radius, L, p, x)
+            ball_step(g, H, theta, bound, L, p, x)
             descent = 0.0
             for i in range(d):
                 descent += g[i] * p[i]
@@ -283,7 +283,7 @@ def minimise_over_ball(
     X: Array,
     terms: SmoothTerms,
     ridge: float,
-    radius: float,
+    bound: float,
     start: Array,
     gap_target: float,
     max_iterations: int = 200,
@@ -292,10 +292,10 @@ def minimise_over_ball(
     """The same as :func:`newton_ball_level` for any smooth terms: curves go there, user functions are met here."""
     start = np.ascontiguousarray(start, dtype=np.float64)
     if isinstance(terms, CurveTerms):
-        return newton_ball_level(curve_sum(X, terms), ridge, radius, start, Goal(gap_target, level, max_iterations))
+        return newton_ball_level(curve_sum(X, terms), ridge, bound, start, Goal(gap_target, level, max_iterations))
 
     smooth = terms
-    reach = (radius if radius < math.inf else 1.0) * np.sqrt(np.einsum("ij,ij->i", X, X))
+    reach = (bound if bound < math.inf else 1.0) * np.sqrt(np.einsum("ij,ij->i", X, X))
 
     def evaluate(point: Array) -> Evaluation:
         heights, first, second = smooth.evaluate(X @ point)
@@ -312,20 +312,20 @@ def minimise_over_ball(
 
         return float(np.sum(heights)) + penalty, float(np.sum(np.abs(heights))) + penalty, gradient, hessian
 
-    start = start * min(1.0, radius / max(float(np.linalg.norm(start)), 1e-300))
-    return minimise_convex(evaluate, start, ridge, radius, gap_target, max_iterations, level)
+    start = start * min(1.0, bound / max(float(np.linalg.norm(start)), 1e-300))
+    return minimise_convex(evaluate, start, ridge, bound, gap_target, max_iterations, level)
 
 
 def minimise_convex(
     evaluate: Callable[[Array], Evaluation],
     start: Array,
     ridge: float,
-    radius: float,
+    bound: float,
     gap_target: float,
     max_iterations: int,
     level: float,
 ) -> tuple[Array, float, float, int]:
-    """:func:`newton_ball_level` for any function that is convex with modulus 2 ridge; |start| <= radius."""
+    """:func:`newton_ball_level` for any function that is convex with modulus 2 ridge; |start| <= bound."""
     d = len(start)
     theta = start
     p, x, L = np.empty(d), np.empty(d), np.empty((d, d))
@@ -336,13 +336,13 @@ def minimise_convex(
             value, size, g, hessian = evaluate(theta)
         lower, iteration, stalled = -math.inf, 0, False
         while True:
-            lower = max(lower, value + tangent_minimum(g, theta, ridge, radius))
+            lower = max(lower, value + tangent_minimum(g, theta, ridge, bound))
             enough = max(gap_target, CENTRED * (level - value))
             if value - lower <= enough or stalled or iteration >= max_iterations:
                 break
             if level > -math.inf and lower > level + 4.0 * ROUNDING * size:
                 break
-            ball_step(g, hessian(), theta, radius, L, p, x)
+            ball_step(g, hessian(), theta, bound, L, p, x)
             descent = float(g @ p)
             if descent >= 0.0 or (lower == -math.inf and -descent <= 2.0 * gap_target):
                 break

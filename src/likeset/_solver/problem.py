@@ -13,7 +13,7 @@ Four shapes of phi_k cover every family:
 * :class:`LossTerms`       phi_k(z) = sum_i w_ki L(y_ki, z + o_ki),  L a compiled loss (a family with its own curve);
 * :class:`CallableTerms`   phi_k given by a user's vectorised function.
 
-The set itself is a :class:`LevelSet`:  C = { theta : F(theta) <= level, |theta| <= radius }.
+The set itself is a :class:`LevelSet`:  C = { theta : F(theta) <= level, |theta| <= bound }.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def is_quadratic(terms: Terms) -> bool:
 
 @dataclass(frozen=True)
 class LevelSet:
-    """C = { theta in R^d : sum_k phi_k(x_k' theta) <= level, |theta| <= radius }; radius may be inf.
+    """C = { theta in R^d : sum_k phi_k(x_k' theta) <= level, |theta| <= bound }; bound may be inf.
 
     ``X`` has shape (K, d), one row per distinct covariate. Rows may be linearly dependent and may fail to
     span R^d.
@@ -151,7 +151,7 @@ class LevelSet:
     X: Array
     terms: Terms
     level: float
-    radius: float
+    bound: float
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ class VoiceTable:
 
 @dataclass(frozen=True)
 class MixtureSet:
-    """C = { theta : log sum_k pi_k exp sum_{b in W_k} [gain_b + phi_b(x_b'theta)] <= level, |theta| <= radius }.
+    """C = { theta : log sum_k pi_k exp sum_{b in W_k} [gain_b + phi_b(x_b'theta)] <= level, |theta| <= bound }.
 
     ``owners``, if given, says which terms have the same row of X: equal numbers, equal rows.
     """
@@ -296,5 +296,5 @@ class MixtureSet:
     gains: Array
     voices: VoiceTable
     level: float
-    radius: float
+    bound: float
     owners: IntArray | None = None

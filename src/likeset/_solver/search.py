@@ -43,7 +43,7 @@ class SearchKernel(Kernel):
 
     at            the kernel of the set at p, prepared when first asked for
     depth         how far the least evidence lies below the level, concave in p, or in 1/p if ``inverse``
-    low, high     the range of p > 0;  ``start`` one that should be plausible;  ``radius`` of Theta
+    low, high     the range of p > 0;  ``start`` one that should be plausible;  ``bound`` of Theta
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class SearchKernel(Kernel):
         low: float,
         high: float,
         start: float,
-        radius: float = inf,
+        bound: float = inf,
         inverse: bool = False,
     ) -> None:
-        self.at, self.depth, self.low, self.high, self.radius, self.inverse = at, depth, low, high, radius, inverse
+        self.at, self.depth, self.low, self.high, self.bound, self.inverse = at, depth, low, high, bound, inverse
         self._start = min(max(start, low), high)
 
     # -- where the set is ---------------------------------------------------------------------------------------
@@ -79,8 +79,8 @@ class SearchKernel(Kernel):
             found, at = search.best
             if found >= 0.0 and self.at(p_of(at)).status != "empty":
                 return p_of(at), True
-            bound, where, (left, right) = search.bound()
-            if bound < 0.0:
+            ceiling, where, (left, right) = search.ceiling()
+            if ceiling < 0.0:
                 return p_of(at), False
             width = right - left
             if where not in ends:
@@ -151,7 +151,7 @@ class SearchKernel(Kernel):
             # Too close to empty to find a point of it, and not certain to be: all that is sure is Theta.
             lengths = np.linalg.norm(A, axis=1) if outside is None else np.hypot(np.linalg.norm(A, axis=1), outside)
             upper = np.zeros(len(A))
-            np.multiply(self.radius, lengths, out=upper, where=lengths > 0.0)
+            np.multiply(self.bound, lengths, out=upper, where=lengths > 0.0)
             return Solution(np.full(len(A), -inf), np.full((len(A), columns), np.nan), upper)
         low, high = self._rough_interval
         searches = [ConcaveSearch(low, high) for _ in A]
@@ -188,5 +188,5 @@ class SearchKernel(Kernel):
             for p, rows in wanted.items():
                 ask(p, rows)
             open_ones = [i for rows in wanted.values() for i in rows]
-        upper = np.array([search.bound()[0] for search in searches])
+        upper = np.array([search.ceiling()[0] for search in searches])
         return Solution(values, points, np.maximum(upper, values))

@@ -53,12 +53,12 @@ class Span:
 
 
 def reduce_to_span(
-    X: Array, points: Array, weights: Array, owner: IntArray, level: float, radius: float
+    X: Array, points: Array, weights: Array, owner: IntArray, level: float, bound: float
 ) -> tuple[Span, Array, float]:
     """Reduced coordinates, the covariates in them, and a ball that contains C and every minimiser of F.
 
     With a ball, K < d covariates span at most K dimensions and no rank has to be decided. Without one (or
-    with one so large that rounding errors times the radius matter), the singular values give the rank, and
+    with one so large that rounding errors times the bound matter), the singular values give the rank, and
     |diag(W) X theta| <= sum_k W_k |x_k'theta| <= F(theta) + F(0) bounds C.
     """
     n_rows, d = X.shape
@@ -66,17 +66,17 @@ def reduce_to_span(
     reach = float(np.max(np.linalg.norm(X, axis=1), initial=0.0))
     total = np.bincount(owner, weights, minlength=n_rows)
     generous = 1e3 * (np.abs(points).max() + max(level, 0.0) / total.max())
-    if radius * reach <= generous or (reach == 0.0 and np.isfinite(radius)):
+    if bound * reach <= generous or (reach == 0.0 and np.isfinite(bound)):
         if n_rows >= d:
-            return Span(None, False, d), X, radius
+            return Span(None, False, d), X, bound
         basis = np.linalg.qr(X.T)[0]
-        return Span(basis, True, d), np.column_stack([X @ basis, np.zeros(n_rows)]), radius
+        return Span(basis, True, d), np.column_stack([X @ basis, np.zeros(n_rows)]), bound
     _, sizes, rows = np.linalg.svd(X, full_matrices=False)
     rank = int(np.sum(sizes > 8.0 * EPS * max(n_rows, d) * sizes[0]))
     basis = np.ascontiguousarray(rows[:rank].T)
     inner = np.ascontiguousarray(X @ basis)
-    if rank < d and np.isfinite(radius):
-        return Span(basis, True, d), np.column_stack([inner, np.zeros(n_rows)]), radius
+    if rank < d and np.isfinite(bound):
+        return Span(basis, True, d), np.column_stack([inner, np.zeros(n_rows)]), bound
     smallest = float(np.linalg.svd(total[:, None] * inner, compute_uv=False)[-1])
     bounding = 1.01 * (max(level, size_of_F) + size_of_F) / smallest
-    return Span(basis, False, d), inner, min(radius, bounding)
+    return Span(basis, False, d), inner, min(bound, bounding)

@@ -301,9 +301,9 @@ class Search:
                 continue
             reach = min(reach, own)
             rest = g - max(float(along @ g) / length**2, 0.0) * along
-            radius = np.sqrt(max(2.0 * sigma + float(rest @ rest), 0.0)) * (1.0 + 1e-9)
+            extent = np.sqrt(max(2.0 * sigma + float(rest @ rest), 0.0)) * (1.0 + 1e-9)
             rows = self.X @ root
-            middle, spread = -rows @ rest, radius * np.linalg.norm(rows, axis=1) * (1.0 + 1e-9)
+            middle, spread = -rows @ rest, extent * np.linalg.norm(rows, axis=1) * (1.0 + 1e-9)
             least, most = np.maximum(least, middle - spread), np.minimum(most, middle + spread)
         return reach, least, most
 

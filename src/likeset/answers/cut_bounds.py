@@ -192,7 +192,7 @@ class CutBounds:
             with SingleThreadedBlas():
                 search.run()
         self.points = np.vstack([self.points, search.points[-4:]])[-_MOST_POINTS:]
-        return search.value, search.at, search.bound
+        return search.value, search.at, search.ceiling
 
 
 class _Search:
@@ -208,7 +208,7 @@ class _Search:
         self.unit = (
             width if 0.0 < width < inf else self.length * max(cut.size, 1e-300) if cut.size < inf else self.length
         )
-        self.value, self.at, self.bound = -inf, np.full(len(x), np.nan), float(upper[0])
+        self.value, self.at, self.ceiling = -inf, np.full(len(x), np.nan), float(upper[0])
         self.best = np.zeros(len(cut.b))
         self.points = points[np.isfinite(points).all(axis=1)]
         for point in [*self.points, *([] if cut.inner is None else [cut.inner])]:
@@ -217,14 +217,14 @@ class _Search:
     @property
     def finished(self) -> bool:
         """Whether the two bounds have met."""
-        return self.bound - self.value <= ACCURACY * self.unit
+        return self.ceiling - self.value <= ACCURACY * self.unit
 
     def run(self) -> None:
         """Quasi-Newton steps, then linear programs; again from the start where half-spaces were added."""
         self._try_corner()
         self._descend(_STEPS)
         for _ in range(_PROGRAMS):
-            if self.finished or not self.cut.mixes or not self.bound < inf:
+            if self.finished or not self.cut.mixes or not self.ceiling < inf:
                 return
             pool = np.vstack([self.cut.points, self.points])[-_MOST_POINTS:]
             if self.cut.inner is not None:
@@ -242,22 +242,22 @@ class _Search:
             if self.finished:
                 return
             multipliers = multipliers * (self.unit / max(self.cut.size, 1e-300))
-            before = self.bound
+            before = self.ceiling
             trials = np.array([multipliers, 0.5 * (multipliers + self.best), 0.1 * multipliers + 0.9 * self.best])
             self._look(trials)
-            if before - self.bound <= 0.0 and np.abs(multipliers - self.best).max() <= 1e-12 * self.length:
+            if before - self.ceiling <= 0.0 and np.abs(multipliers - self.best).max() <= 1e-12 * self.length:
                 return
 
     def _look(self, multipliers: Array) -> tuple[Array, Array]:
         """Bounds for some multipliers, noted; D attained, and the points."""
         attained, upper, points = self.cut.dual(self.x, multipliers)
-        for bound, one, point in zip(upper, multipliers, points, strict=True):
-            if bound < self.bound:
-                self.bound, self.best = float(bound), one.copy()
+        for ceiling, one, point in zip(upper, multipliers, points, strict=True):
+            if ceiling < self.ceiling:
+                self.ceiling, self.best = float(ceiling), one.copy()
             if np.isfinite(point).all():
                 self.points = np.vstack([self.points, point])
                 self._attain(point)
-        if self.bound < self.least - 64 * EPS * (abs(self.least) + abs(self.bound)):
+        if self.ceiling < self.least - 64 * EPS * (abs(self.least) + abs(self.ceiling)):
             raise EmptySetError(self.cut.alpha)
         return attained, points
 
@@ -287,7 +287,7 @@ class _Search:
     def _descend(self, steps: int) -> None:
         from scipy.optimize import minimize
 
-        if not len(self.cut.b) or self.finished or not self.bound < inf:
+        if not len(self.cut.b) or self.finished or not self.ceiling < inf:
             return
 
         def height(u: Array) -> tuple[float, Array]:

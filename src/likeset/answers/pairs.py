@@ -93,8 +93,8 @@ def _bounds(s: LikelihoodSet, function: Function, X: Array, Y: Array) -> Bounds:
         _add(support, jobs, rows, np.array([jobs[j].next_angle for j in active]), active)
     for j in active:
         jobs[j].improve(_spread(jobs, int(j) // 2))
-    upper, lower = np.array([j.bound for j in jobs[::2]]), -np.array([j.bound for j in jobs[1::2]])
-    gaps = np.array([max(0.0, job.bound - job.best) if job.bound < inf else 0.0 for job in jobs])
+    upper, lower = np.array([j.ceiling for j in jobs[::2]]), -np.array([j.ceiling for j in jobs[1::2]])
+    gaps = np.array([max(0.0, job.ceiling - job.best) if job.ceiling < inf else 0.0 for job in jobs])
     return Bounds(lower, upper, np.maximum(gaps[::2], gaps[1::2]))
 
 
@@ -102,7 +102,7 @@ def _spread(jobs: list[_Job], row: int) -> float:
     """The width of what is attained, or of the bounds where that is not known."""
     top, bottom = jobs[2 * row], jobs[2 * row + 1]
     width = top.best + bottom.best
-    return width if width > -inf else top.bound + bottom.bound
+    return width if width > -inf else top.ceiling + bottom.ceiling
 
 
 class _Supports:
@@ -132,7 +132,7 @@ class _Job:
         self.function, self.sign, self.signs, self.width = function, sign, signs, width
         self.angles, self.heights = np.empty(0), np.empty(0)
         self.points = np.empty((0, 2))
-        self.best, self.bound, self.next_angle = -inf, inf, 0.25 * pi
+        self.best, self.ceiling, self.next_angle = -inf, inf, 0.25 * pi
 
     def f(self, u1: Array, u2: Array) -> Array:
         """The function, rising in both arguments."""
@@ -156,14 +156,14 @@ class _Job:
         """Bound f by the polygon; whether another direction may help, and which."""
         if not np.isfinite(self.heights).all():
             finite = self.heights[np.isin(self.angles, (0.0, 0.5 * pi))]
-            self.bound = min(self.bound, _outward(float(self.f(finite[:1], finite[1:])[0])))
+            self.ceiling = min(self.ceiling, _outward(float(self.f(finite[:1], finite[1:])[0])))
             return False
         angles, heights, numbers = _tight(self.angles, self.heights)
         u1, u2 = _vertices(angles, heights)
         tolerance = 0.25 * ACCURACY * (width if 0.0 < width < inf else 0.0)
         value, at1, at2, edge = self._largest_on_chain(u1 + _OUTWARD, u2 + _OUTWARD, tolerance)
-        self.bound = min(self.bound, _outward(value))
-        if self.bound - self.best <= (ACCURACY * width if width < inf else 0.0):
+        self.ceiling = min(self.ceiling, _outward(value))
+        if self.ceiling - self.best <= (ACCURACY * width if width < inf else 0.0):
             return False
         return self._choose_angle(angles, numbers, at1, at2, edge)
 

@@ -106,8 +106,8 @@ class _Cells:
             cells, r = (cells[open_ones][:, None] + corners).reshape(-1, 2), 0.5 * r
         else:
             done = max(done, left)
-        bound = max(done, best)
-        return bound + 8 * EPS * abs(bound), best
+        ceiling = max(done, best)
+        return ceiling + 8 * EPS * abs(ceiling), best
 
     def _spread(self, best: float, sign: float) -> float:
         """The width of what is attained, so far."""

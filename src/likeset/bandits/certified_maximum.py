@@ -93,8 +93,8 @@ def _branch_and_bound(current: Any, space: RKHS, reward: Reward, box: Any, toler
         reach = np.sqrt(np.maximum(2.0 * (own - apart), 0.0) + _ROUNDING * own)  # rounding of the difference, outward
         bounds = np.minimum(uppers + space.bound * reach, space.bound * np.sqrt(own) * (1.0 + _ROUNDING))
         attained, solved = max(attained, float(uppers.max())), solved + len(cells)
-        for cell, bound in zip(cells, bounds, strict=True):
-            heapq.heappush(heap, (-float(bound), next(number), *cell))
+        for cell, ceiling in zip(cells, bounds, strict=True):
+            heapq.heappush(heap, (-float(ceiling), next(number), *cell))
 
     push(starts)
     if not continuous:
@@ -106,9 +106,9 @@ def _branch_and_bound(current: Any, space: RKHS, reward: Reward, box: Any, toler
                 break
             cells: list[tuple[Array, Array, Array]] = []
             for _ in range(min(_BATCH, len(heap))):
-                bound, _, centre, half, rest = heapq.heappop(heap)
-                if -bound <= attained + tolerance and cells:
-                    heapq.heappush(heap, (bound, next(number), centre, half, rest))
+                rank, _, centre, half, rest = heapq.heappop(heap)
+                if -rank <= attained + tolerance and cells:
+                    heapq.heappush(heap, (rank, next(number), centre, half, rest))
                     break
                 side = _longest(space, point(centre, rest), half, continuous)
                 step = np.zeros(len(half))

@@ -204,7 +204,7 @@ class ScaleEvidence:
 
 def least_loss(kernel: Any, terms: ScaleTerms) -> float:
     """A lower bound of F over Theta; zero where the kernel knows none."""
-    bound = float(getattr(kernel, "minimum_bound", -inf))
+    lower = float(getattr(kernel, "minimum_bound", -inf))
     rest = float(terms.rest.sum())
-    found = bound + rest - 64 * EPS * (abs(bound) + rest)
+    found = lower + rest - 64 * EPS * (abs(lower) + rest)
     return max(found, 0.0) if found == found else 0.0

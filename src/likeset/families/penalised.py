@@ -101,7 +101,7 @@ def add_term(g: Array, H: Array, anchor: Array, x: Array, curve: int, a: float, 
 
 @kernel()
 def anchored_minimum(
-    g: Array, H: Array, anchor: Array, ridge: float, radius: float, longest: float, exact: bool
+    g: Array, H: Array, anchor: Array, ridge: float, bound: float, longest: float, exact: bool
 ) -> tuple[Array, float]:
     """Minimiser over the ball of the quadratic plus ridge |theta|^2, and the bound on its gradient error."""
     d = anchor.shape[0]
@@ -109,7 +109,7 @@ def anchored_minimum(
     for i in range(d):
         full_H[i, i] += 2.0 * ridge
     L, delta, work = np.empty((d, d)), np.empty(d), np.empty(d)
-    ball_step(full_g, full_H, anchor, radius, L, delta, work)
+    ball_step(full_g, full_H, anchor, bound, L, delta, work)
     if exact:
         return anchor + delta, 0.0
     square, curved = 0.0, 0.0

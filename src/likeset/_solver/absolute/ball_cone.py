@@ -1,4 +1,4 @@
-r"""The ball |theta| <= radius as a second-order cone: (radius, theta) in { (v_0, v_1) : v_0 >= |v_1| }.
+r"""The ball |theta| <= bound as a second-order cone: (bound, theta) in { (v_0, v_1) : v_0 >= |v_1| }.
 
 Vectors of the cone are columns of arrays (1 + d, lanes), v_0 first. The Nesterov-Todd scaling of a primal
 vector v and a dual vector y is the symmetric W with W y = W^{-1} v,

@@ -71,7 +71,7 @@ def set_goals(problem: Problem, at: Iterate, work: Workspace, step: Iterate, tar
         for j in range(cone.shape[0]):
             for m in range(target.size):
                 cone[j, m] = 0.0
-    elif problem.radius < np.inf:
+    elif problem.bound < np.inf:
         v = work.cones[FIRST]
         ball_products(stage - 1.0, step.cone, work.cones, work.eta)
         if stage == 1:

@@ -98,8 +98,8 @@ def start_lane(problem: Problem, at: Iterate, m: int, lam: float, mu: float, sla
         split_residual(at.parts, m, i, residual[i], mu / (lam * problem.weights[i]), mu)
     if problem.level_is_free:
         at.levels[DUAL, m, 0], at.levels[PRIMAL, m, 0] = lam, mu / lam
-    if problem.radius < np.inf:
-        set_ball(at, m, problem.centre, problem.radius, mu)
+    if problem.bound < np.inf:
+        set_ball(at, m, problem.centre, problem.bound, mu)
 
 
 @inner(fastmath=SUMS)
@@ -117,7 +117,7 @@ def pull_of(problem: Problem, dual: Array, out: Array) -> None:
 
 
 @inner(fastmath=SUMS)
-def outer_bound(problem: Problem, a: Array, at: Iterate, m: int, slack: float, reach: float, mismatch: Array) -> float:
+def ceiling_of(problem: Problem, a: Array, at: Iterate, m: int, slack: float, reach: float, mismatch: Array) -> float:
     """The certificate: a bound of a'delta over C from any positive multipliers, those of lane m.
 
     slack   level - F(centre), rounded up
@@ -131,12 +131,12 @@ def outer_bound(problem: Problem, a: Array, at: Iterate, m: int, slack: float, r
     for j in range(a.size):
         mismatch[j] += a[j] - lam * problem.slope[j]
     size = np.sqrt(dot(mismatch, mismatch)) + 4.0 * EPS * (np.sqrt(dot(a, a)) + lam * reach)
-    bound = lam * slack + problem.radius * size - dot(mismatch, problem.centre)
+    ceiling = lam * slack + problem.bound * size - dot(mismatch, problem.centre)
     for i in range(n):
         p = problem.offsets[i]
         spare = lam * problem.weights[i] - 0.5 * (dual[i] + dual[n + i])
-        bound += p * (dual[i] + spare) if p > 0.0 else -p * (dual[n + i] + spare)
-    return bound
+        ceiling += p * (dual[i] + spare) if p > 0.0 else -p * (dual[n + i] + spare)
+    return ceiling
 
 
 @inner(fastmath=SUMS)
@@ -158,12 +158,12 @@ def judge_minimum(problem: Problem, at: Iterate, m: int, stop: Stop, found: Foun
             found.steps[0, j] = at.delta[j, m]
     pull_of(problem, dual, v)
     size = np.sqrt(dot(v, v))
-    reach = min(problem.radius, 0.5 * size / ridge)  # |theta| at the maximum above
-    bound = -reach * (size - ridge * reach)
+    reach = min(problem.bound, 0.5 * size / ridge)  # |theta| at the maximum above
+    lower = -reach * (size - ridge * reach)
     for i in range(n):
-        bound += 0.5 * (dual[n + i] - dual[i]) * problem.offsets[i]
-    if bound > found.bounds[0]:
-        found.bounds[0] = bound
+        lower += 0.5 * (dual[n + i] - dual[i]) * problem.offsets[i]
+    if lower > found.bounds[0]:
+        found.bounds[0] = lower
         for i in range(n):
             found.u[i] = 0.5 * (dual[n + i] - dual[i])
     enough = max(stop.tolerance * found.values[0], stop.rounding)
@@ -198,14 +198,14 @@ def judge_maximum(
         value += a[j] * at.delta[j, m]
     if not last and (gap > 0.5 * stop.tolerance * value or misfit > 0.01 * stop.tolerance):
         return False
-    bound, previous = outer_bound(problem, a, at, m, stop.slack, stop.reach, mismatch), found.bounds[i]
-    if bound < previous:
-        found.bounds[i] = bound
+    ceiling, previous = ceiling_of(problem, a, at, m, stop.slack, stop.reach, mismatch), found.bounds[i]
+    if ceiling < previous:
+        found.bounds[i] = ceiling
     found.values[i] = value
     for j in range(a.size):
         found.steps[i, j] = at.delta[j, m]
-    # The mismatch times the radius may exceed the gap: go on as long as that helps.
-    return last or bound - value <= stop.tolerance * value or not bound - value < 0.5 * (previous - value)
+    # The mismatch times the bound may exceed the gap: go on as long as that helps.
+    return last or ceiling - value <= stop.tolerance * value or not ceiling - value < 0.5 * (previous - value)
 
 
 def follow(problem: Problem, A: Array, starts: Array, lam: Array, mu: Array, stop: Stop, found: Found) -> int:
@@ -288,7 +288,7 @@ def minimise(
     d, n = problem.centre.size, problem.weights.size
     if not problem.offsets.any():  # the minimum is 0, at 0, and there is no scale to start from
         return np.zeros(d), 0.0, np.zeros(n), 0.0
-    start = guess * min(1.0, 0.9 * problem.radius / max(float(np.linalg.norm(guess)), 1e-300))
+    start = guess * min(1.0, 0.9 * problem.bound / max(float(np.linalg.norm(guess)), 1e-300))
     mu = max(float(problem.weights @ np.abs(problem.offsets)), rounding) / n
     found = Found(np.zeros((1, d)), np.full(1, np.inf), np.zeros(1), np.zeros(n))
     stop = Stop(accuracy, level, rounding, 0.0, 0.0)

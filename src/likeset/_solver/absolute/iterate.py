@@ -27,7 +27,7 @@ class Iterate(NamedTuple):
     parts    PRIMAL: r, then t, the parts of the residuals above and below the prediction; DUAL: their multipliers
              lam w - u, then lam w + u, (2, lanes, 2n)
     levels   PRIMAL: slack s, DUAL: multiplier v (lam, in a joint set) of every level, (2, lanes, W)
-    cone     PRIMAL: (radius, theta), DUAL: its multiplier y, (2, d + 1, lanes)
+    cone     PRIMAL: (bound, theta), DUAL: its multiplier y, (2, d + 1, lanes)
     height   level of a mixture's minimum problem, (lanes,)
     """
 
@@ -53,15 +53,15 @@ def new_iterate(d: int, n: int, W: int, lanes: int) -> Iterate:
 
 
 @inner(fastmath=SUMS)
-def set_ball(at: Iterate, m: int, centre: Array, radius: float, mu: float) -> None:
+def set_ball(at: Iterate, m: int, centre: Array, bound: float, mu: float) -> None:
     """Set the ball's vectors of a lane by its delta, to the product mu."""
     primal, dual = at.cone[PRIMAL], at.cone[DUAL]
     square = 0.0
     for j in range(centre.size):
         primal[1 + j, m] = centre[j] + at.delta[j, m]
         square += primal[1 + j, m] ** 2
-    factor = mu / max(radius * radius - square, EPS * radius * radius)
-    primal[0, m], dual[0, m] = radius, factor * radius
+    factor = mu / max(bound * bound - square, EPS * bound * bound)
+    primal[0, m], dual[0, m] = bound, factor * bound
     for j in range(centre.size):
         dual[1 + j, m] = -factor * primal[1 + j, m]
 

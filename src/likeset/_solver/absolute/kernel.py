@@ -1,16 +1,16 @@
-r"""Support function of  C = { theta : F(theta) <= level, |theta| <= radius }  for absolute-value terms.
+r"""Support function of  C = { theta : F(theta) <= level, |theta| <= bound }  for absolute-value terms.
 
     F(theta) = sum_i w_i |y_i - x_i'theta|                               (Laplace noise)
 
 **Certificate.** For any lam >= 0 and |u_i| <= lam w_i, every theta in C satisfies
 
-    a'theta <= lam level - sum_i u_i y_i + m'theta <= lam level - u'y + radius |m|,    m = a + sum_i u_i x_i.
+    a'theta <= lam level - sum_i u_i y_i + m'theta <= lam level - u'y + bound |m|,    m = a + sum_i u_i x_i.
 
 The ball absorbs whatever mismatch m the interior point leaves, so its multipliers give an outer bound at
 any iterate, converged or not. Written relative to a centre theta_c, with p_i = y_i - x_i'theta_c,
 
     a'(theta - theta_c) <= lam (level - F(theta_c)) + sum_i (lam w_i |p_i| - u_i p_i)
-                           + radius |m| - m'theta_c,
+                           + bound |m| - m'theta_c,
 
 every part is non-negative: nothing cancels when C is small. The level is raised by the rounding error of F.
 
@@ -50,11 +50,11 @@ def fold(
     weights: Array,
     u: Array,
     slack: float,
-    radius: float,
+    bound: float,
 ) -> IntArray:
     """Indices of the points that lie in the range of x_k'theta over C; the others contribute straight lines.
 
-    |z_k| <= radius |x_k|, and with a lower bound of min F proved by multipliers u, slack = level - bound,
+    |z_k| <= bound |x_k|, and with lower <= min F proved by multipliers u, slack = level - lower,
 
         sum_{i of k} (w_i |y_i - z| - u_i (y_i - z)) <= slack        for z = x_k'theta, theta in C.
 
@@ -63,7 +63,7 @@ def fold(
     kept = np.empty(points.size, dtype=np.int64)
     n_kept = 0
     for k in range(X.shape[0]):
-        reach = radius * np.sqrt(dot(X[k], X[k])) * (1.0 + 1e-12)
+        reach = bound * np.sqrt(dot(X[k], X[k])) * (1.0 + 1e-12)
         # Left side at the sorted points z = y_j:  sum_i w_i |y_i - z| - u_i (y_i - z), by its slopes.
         first, last = starts[k], starts[k + 1]
         value, slope = 0.0, 0.0
@@ -103,21 +103,21 @@ class Prepared(Kernel):
     @cached_property
     def padded(self) -> Prepared:
         """The same with a flat coordinate, also where the span has none yet."""
-        d, radius = len(self.centre), self.level_set.radius
+        d, bound = len(self.centre), self.level_set.bound
         level_set = replace(self.level_set, X=with_zero_column(self.level_set.X))
         span, problem, model = self.span, self.problem, self.model
         if span.basis is not None:
             span = replace(span, basis=np.pad(span.basis, ((0, 1), (0, 0))), dimension=d + 1)
         elif problem is None:
             span = replace(span, dimension=d + 1)
-        if problem is not None and model is not None and not span.outside and radius < np.inf:
+        if problem is not None and model is not None and not span.outside and bound < np.inf:
             if span.basis is None:
                 span = replace(span, basis=np.eye(d + 1, d), dimension=d + 1)
             span = replace(span, outside=True)
             X = with_zero_column(problem.X)
             problem = problem._replace(
                 X=X, Xt=np.ascontiguousarray(X.T), slope=np.append(problem.slope, 0.0),
-                centre=np.append(problem.centre, 0.0), radius=radius,
+                centre=np.append(problem.centre, 0.0), bound=bound,
             )  # fmt: skip
             model = quadratic_model(problem, model.slack)
         centre = np.append(self.centre, 0.0)
@@ -125,14 +125,14 @@ class Prepared(Kernel):
 
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
         """Outer bounds hold whether or not the tolerance is met."""
-        n, radius = len(A), self.level_set.radius
+        n, bound = len(A), self.level_set.bound
         size = np.linalg.norm(A, axis=1)
         points = np.tile(self.centre, (n, 1))
         nonzero = size > 0.0
         upper = np.zeros(n)
-        upper[nonzero] = (1.0 + 4.0 * EPS) * radius * size[nonzero]
-        if np.isfinite(radius):  # the far end of the ball is the answer wherever it is in C
-            ends = A * np.divide(radius, size, out=np.zeros(n), where=nonzero)[:, None]
+        upper[nonzero] = (1.0 + 4.0 * EPS) * bound * size[nonzero]
+        if np.isfinite(bound):  # the far end of the ball is the answer wherever it is in C
+            ends = A * np.divide(bound, size, out=np.zeros(n), where=nonzero)[:, None]
             inside = nonzero & (self.objective(ends) <= self.level_set.level)
             points[inside] = ends[inside]
             todo = np.flatnonzero(nonzero & np.logical_not(inside))
@@ -160,12 +160,12 @@ class Prepared(Kernel):
 
     def _pull_inside(self, thetas: Array) -> Array:
         """Move points that rounding put outside C towards the centre; F is convex along the way."""
-        level, radius = self.level_set.level, self.level_set.radius
+        level, bound = self.level_set.level, self.level_set.bound
         excess = np.maximum(self.objective(thetas) - level, 0.0)
         room = level - float(self.objective(self.centre[None, :])[0])
         inside = self.centre + (room / (room + excess))[:, None] * (thetas - self.centre)
         size = np.maximum(np.linalg.norm(inside, axis=1), 1e-300)
-        return np.asarray(inside * np.minimum(1.0, radius / size)[:, None])
+        return np.asarray(inside * np.minimum(1.0, bound / size)[:, None])
 
 
 @kernel(fastmath=SUMS)
@@ -195,25 +195,25 @@ def prepare(level_set: LevelSet) -> Prepared:
         nothing = Span(np.zeros((d, 0)), False, d)
         return Prepared(status, np.zeros(d), 0.0, level_set, owner, nothing, None, None, np.inf, 0.0)
 
-    span, X, radius = reduce_to_span(X, points, weights, owner, level, float(level_set.radius))
+    span, X, bound = reduce_to_span(X, points, weights, owner, level, float(level_set.bound))
     zero = np.zeros(X.shape[1])
     reach = float(weights @ np.linalg.norm(X, axis=1)[owner])
-    whole = Problem(X, np.ascontiguousarray(X.T), owner, starts, points, weights, zero, zero, 0.0, radius, 0.0, False)
-    theta, lowest, u, bound = minimise(whole, zero, level, 0.1 * EPS * size_of_F, 0.0)
+    whole = Problem(X, np.ascontiguousarray(X.T), owner, starts, points, weights, zero, zero, 0.0, bound, 0.0, False)
+    theta, lowest, u, lower = minimise(whole, zero, level, 0.1 * EPS * size_of_F, 0.0)
     scale = size_of_F + reach * float(np.linalg.norm(theta))
     rounding = 16.0 * EPS * scale
     best = span.expand(theta[None, :], np.zeros((1, d)))[0]
-    if bound > level + rounding:
-        return Prepared("empty", best, bound, level_set, owner, span, None, None, 0.0, 0.0)
+    if lower > level + rounding:
+        return Prepared("empty", best, lower, level_set, owner, span, None, None, 0.0, 0.0)
 
-    outer_level = max(level + rounding, bound + LEAST_SLACK * scale)
-    kept = fold(X, starts, points, weights, u, outer_level - bound + rounding, radius)
+    outer_level = max(level + rounding, lower + LEAST_SLACK * scale)
+    kept = fold(X, starts, points, weights, u, outer_level - lower + rounding, bound)
     far = np.ones(len(points), dtype=bool)
     far[kept] = False
     rows, first, kept_owner = np.unique(owner[kept], return_index=True, return_inverse=True)
     kept_X = X[rows]
     rise = max(size_of_F - lowest, LEAST_SLACK * scale, 1e-300)  # of F from its minimum to 0
-    at = interior_centre(theta, radius, (outer_level - bound) / rise)
+    at = interior_centre(theta, bound, (outer_level - lower) / rise)
     offsets = points - (X @ at)[owner]
     distances = weights * np.abs(offsets)
     value = float(distances.sum())
@@ -228,19 +228,19 @@ def prepare(level_set: LevelSet) -> Prepared:
         slope=-(np.sign(offsets[far]) * weights[far]) @ X[owner[far]],
         centre=at,
         allowance=outer_level - float(distances[far].sum()),
-        radius=radius,
+        bound=bound,
         ridge=0.0,
         level_is_free=True,
     )
-    model = quadratic_model(problem, outer_level - bound)
+    model = quadratic_model(problem, outer_level - lower)
     status = "regular" if lowest < level - rounding else "point"
     if status == "regular" and value < level:
         best = span.expand(at[None, :], np.zeros((1, d)))[0]
-    return Prepared(status, best, bound, level_set, owner, span, problem, model, outer_level - value, reach)
+    return Prepared(status, best, lower, level_set, owner, span, problem, model, outer_level - value, reach)
 
 
-def minimise_penalised(X: Array, terms: PointTerms, ridge: float, radius: float, start: Array | None = None) -> Array:
-    """The minimiser of  F(theta) + ridge |theta|^2  over |theta| <= radius;  ridge > 0.
+def minimise_penalised(X: Array, terms: PointTerms, ridge: float, bound: float, start: Array | None = None) -> Array:
+    """The minimiser of  F(theta) + ridge |theta|^2  over |theta| <= bound;  ridge > 0.
 
     ``start`` is a guess of the minimiser.
     """
@@ -260,10 +260,10 @@ def minimise_penalised(X: Array, terms: PointTerms, ridge: float, radius: float,
         zero,
         zero,
         0.0,
-        float(radius),
+        float(bound),
         float(ridge),
         False,
     )
     theta, *_ = minimise(problem, guess, -np.inf, 0.0, 1e-9)
     size = float(np.linalg.norm(theta))
-    return np.asarray(theta if size <= radius else theta * (radius / size))
+    return np.asarray(theta if size <= bound else theta * (bound / size))

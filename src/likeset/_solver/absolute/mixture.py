@@ -1,6 +1,6 @@
 r"""The support function of a window mixture of absolute values (Laplace noise).
 
-    C = { theta : Phi(theta) <= level, |theta| <= radius },      Phi(theta) = log sum_k pi_k exp M_k(theta),
+    C = { theta : Phi(theta) <= level, |theta| <= bound },      Phi(theta) = log sum_k pi_k exp M_k(theta),
     M_k(theta) = sum_{b in W_k} [ gain_b + sum_i u_bi |y_bi - x_b'theta| ]
 
 **Certificate.** For any voices r (a probability vector over the windows) and any psi_bi in [-1, 1],
@@ -12,7 +12,7 @@ so C lies in a half-space, cut with the ball: its maximum is known in closed for
 (:mod:`~likeset._solver.absolute.mixture_path`) holds such numbers, converged or not.
 
 **Folding.** For b in W_k, every theta in C has  phi_b(z) - min phi_b <= level - log pi_k - sum_{c in W_k} (gain_c +
-min phi_c),  and |z| <= radius |x_b|. A point y outside the interval of such z contributes a straight line: all of them
+min phi_c),  and |z| <= bound |x_b|. A point y outside the interval of such z contributes a straight line: all of them
 are folded into one linear function for each covariate, which leaves C as it is.
 """
 
@@ -47,7 +47,7 @@ class Prepared(Kernel):
     status: str
     centre: Array
     minimum_bound: float
-    radius: float
+    bound: float
     level: float = field(repr=False)
     outer_level: float = field(repr=False)
     problem: Problem | None = field(repr=False)
@@ -68,18 +68,18 @@ class Prepared(Kernel):
 
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
         size = np.linalg.norm(A, axis=1)
-        points, upper = np.tile(self.centre, (len(A), 1)), (1.0 + 4.0 * EPS) * self.radius * size
+        points, upper = np.tile(self.centre, (len(A), 1)), (1.0 + 4.0 * EPS) * self.bound * size
         todo = np.flatnonzero(size > 0.0)
         if self.problem is None:  # every parameter of the ball has the same likelihood
-            points[todo] = A[todo] * (self.radius / size[todo])[:, None]
+            points[todo] = A[todo] * (self.bound / size[todo])[:, None]
         elif self.start is not None and len(todo):
             unit = A[todo] / size[todo, None]
-            outer_radius = self.radius * (1.0 + 32.0 * EPS)
+            outer_bound = self.bound * (1.0 + 32.0 * EPS)
             room = self.level - log_average_at(self.problem, np.zeros(A.shape[1]))
             steps, bounds, _ = maximise(
-                self.problem, unit, self.start, self.level, self.outer_level, room, outer_radius, tolerance
+                self.problem, unit, self.start, self.level, self.outer_level, room, outer_bound, tolerance
             )
-            bounds = size[todo] * (unit @ self.problem.centre + bounds + 4.0 * EPS * self.radius)
+            bounds = size[todo] * (unit @ self.problem.centre + bounds + 4.0 * EPS * self.bound)
             upper[todo] = np.fmin(upper[todo], bounds)  # a failed solve gives NaN: the ball's bound remains
             if self.status == "regular":
                 points[todo] = self.problem.centre + steps
@@ -108,12 +108,12 @@ def lowest_points(starts: IntArray, points: Array, weights: Array) -> tuple[Arra
 
 
 @kernel(fastmath=SUMS)
-def fold(X: Array, starts: IntArray, points: Array, weights: Array, ceiling: Array, radius: float) -> IntArray:
-    """Indices of the points y_i with phi_b(y_i) <= ceiling_b and |y_i| <= radius |x_b|."""
+def fold(X: Array, starts: IntArray, points: Array, weights: Array, ceiling: Array, bound: float) -> IntArray:
+    """Indices of the points y_i with phi_b(y_i) <= ceiling_b and |y_i| <= bound |x_b|."""
     kept = np.empty(points.size, dtype=np.int64)
     count = 0
     for b in range(X.shape[0]):
-        reach = radius * np.sqrt(dot(X[b], X[b])) * (1.0 + 1e-12)
+        reach = bound * np.sqrt(dot(X[b], X[b])) * (1.0 + 1e-12)
         first, last = starts[b], starts[b + 1]
         value, slope = 0.0, 0.0
         for i in range(first, last):
@@ -147,9 +147,9 @@ def ceilings(target: MixtureSet, masks: Array) -> tuple[Array, Array]:
 
 
 def prepare(target: MixtureSet) -> Prepared:
-    """Decide whether the set is empty and find its analytic centre. The radius must be finite."""
-    terms, windows, radius, level = target.terms, target.voices, float(target.radius), float(target.level)
-    assert isinstance(terms, PointTerms) and radius < np.inf
+    """Decide whether the set is empty and find its analytic centre. The bound must be finite."""
+    terms, windows, bound, level = target.terms, target.voices, float(target.bound), float(target.level)
+    assert isinstance(terms, PointTerms) and bound < np.inf
     X = np.array(target.X, dtype=np.float64, order="C")  # a copy: never read-only, which would be compiled anew
     K, d = X.shape
     points, weights, starts = terms.points, terms.weights, terms.starts
@@ -161,19 +161,19 @@ def prepare(target: MixtureSet) -> Prepared:
     # The rounding error of Phi, anywhere in the ball.
     length = np.linalg.norm(X, axis=1)
     totals = np.bincount(owner, weights, minlength=K)
-    size = np.bincount(owner, weights * np.abs(points), minlength=K) + totals * length * radius + np.abs(target.gains)
+    size = np.bincount(owner, weights * np.abs(points), minlength=K) + totals * length * bound + np.abs(target.gains)
     scale = float((masks @ size).max(initial=0.0)) + abs(level) + 1.0
     rounding = 16.0 * EPS * scale
 
     ceiling, medians = ceilings(target, masks)
-    kept = fold(X, starts, points, weights, ceiling, radius)
+    kept = fold(X, starts, points, weights, ceiling, bound)
     far = np.ones(len(points), dtype=bool)
     far[kept] = False
     kept_owner, kept_weights = owner[kept], np.ascontiguousarray(weights[kept])
     kept_starts = np.searchsorted(kept_owner, np.arange(K + 1))
     Xt, masks_t = np.ascontiguousarray(X.T), np.ascontiguousarray(masks.T)
     # A far point lies above or below the whole range of z, and this is a point of the range.
-    middle = np.clip(medians, -radius * length, radius * length)
+    middle = np.clip(medians, -bound * length, bound * length)
     side = np.sign(points[far] - middle[owner[far]])
 
     def around(at: Array, minimising: bool) -> Problem:
@@ -184,18 +184,18 @@ def prepare(target: MixtureSet) -> Prepared:
         heights = windows.log_shares + masks @ constants
         return Problem(
             X, Xt, kept_owner, kept_starts, offsets[kept], kept_weights, slopes, masks, masks_t, first_holder, holders,
-            heights, at, radius, minimising,
+            heights, at, bound, minimising,
         )  # fmt: skip
 
     zero = np.zeros(d)
     whole = around(zero, True)
     if not (len(points) and X.any()):
         status = "regular" if log_average_at(whole, zero) <= level + rounding else "empty"
-        return Prepared(status, zero, -np.inf, radius, level, level, None, None)
-    start, best, value, bound = find_centre(whole, level, 0.1 * rounding)
-    if bound > level + rounding:
-        return Prepared("empty", best, bound, radius, level, level, None, None)
-    outer_level = max(level + rounding, bound + LEAST_SLACK * scale)
+        return Prepared(status, zero, -np.inf, bound, level, level, None, None)
+    start, best, value, lower = find_centre(whole, level, 0.1 * rounding)
+    if lower > level + rounding:
+        return Prepared("empty", best, lower, bound, level, level, None, None)
+    outer_level = max(level + rounding, lower + LEAST_SLACK * scale)
     status = "regular" if value < level - rounding else "point"
     centre = start.delta[:, 0].copy()
     if not log_average_at(whole, centre) < level:
@@ -204,4 +204,4 @@ def prepare(target: MixtureSet) -> Prepared:
     start.delta[:] = 0.0
     start.cone[PRIMAL, 1:, 0] = centre
     start.height[0] = outer_level
-    return Prepared(status, centre, bound, radius, level, outer_level, problem, start)
+    return Prepared(status, centre, lower, bound, level, outer_level, problem, start)

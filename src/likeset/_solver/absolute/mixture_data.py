@@ -6,8 +6,8 @@ With theta = centre + delta and z_b = x_b'delta the function is
 
 Two problems share one Newton system (:mod:`~likeset._solver.absolute.mixture_system`):
 
-    support   max  a'delta      subject to  Phi <= level, |theta| <= radius
-    minimum   min  level        subject to  Phi <= level, |theta| <= radius         (a = 0)
+    support   max  a'delta      subject to  Phi <= level, |theta| <= bound
+    minimum   min  level        subject to  Phi <= level, |theta| <= bound         (a = 0)
 
 As in ``primal_dual`` residuals are split, p_i - z_b = r_i - t_i with r, t >= 0. The log-sum-exp is
 taken apart by its own multipliers. With v_k > 0 the multiplier of window k, lam = sum_k v_k that of Phi <= level,
@@ -64,7 +64,7 @@ class Problem(NamedTuple):
     holders: IntArray
     heights: Array
     centre: Array
-    radius: float
+    bound: float
     minimising: bool
 
 

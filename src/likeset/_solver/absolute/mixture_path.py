@@ -58,7 +58,7 @@ class Stop(NamedTuple):
     """What is wanted.
 
     level          of the set; points satisfy it
-    outer_level    with what rounding can be worth; bounds are of this set, in the ball of ``outer_radius``
+    outer_level    with what rounding can be worth; bounds are of this set, in the ball of ``outer_bound``
     room           of the support: level - Phi(centre)
     rounding       of the minimum: gap that is good enough
     tolerance      of the support: relative accuracy
@@ -66,7 +66,7 @@ class Stop(NamedTuple):
 
     level: float
     outer_level: float
-    outer_radius: float
+    outer_bound: float
     room: float
     rounding: float
     tolerance: float
@@ -110,7 +110,7 @@ def start_minimum(problem: Problem, at: Iterate, work: Workspace, level: float) 
             pull += voices[k] * problem.masks[k, b]
         for i in range(problem.starts[b], problem.starts[b + 1]):
             split_residual(at.parts, 0, i, problem.offsets[i], mu / (problem.weights[i] * pull), mu)
-    set_ball(at, 0, problem.centre, problem.radius, ball_weight(problem) * mu)
+    set_ball(at, 0, problem.centre, problem.bound, ball_weight(problem) * mu)
 
 
 @inner(fastmath=SUMS)
@@ -163,7 +163,7 @@ def judge_minimum(
         for j in range(point.size):
             found.points[0, j] = point[j]
     f = half_space(problem, at, m, of_rows, g)
-    lower = f - problem.radius * np.sqrt(dot(g, g)) - dot(g, problem.centre)
+    lower = f - problem.bound * np.sqrt(dot(g, g)) - dot(g, problem.centre)
     found.bounds[0] = max(found.bounds[0], lower)
     decided = found.bounds[0] > stop.level + stop.rounding or found.values[0] - found.bounds[0] <= stop.rounding
     above = at.height[0] - stop.level
@@ -180,10 +180,10 @@ def judge_maximum(
     point, g, of_rows = work.point, work.g, work.rows[LENGTHS, m]
     square = dot(problem.centre, problem.centre)
     f = half_space(problem, at, m, of_rows, g)
-    room = stop.outer_radius * stop.outer_radius - square
-    bound, _, _ = certificate(a, g, stop.outer_level - f, problem.centre, room, stop.outer_radius)
-    found.bounds[i] = min(found.bounds[i], bound)
-    ball_room = problem.radius * problem.radius - square
+    room = stop.outer_bound * stop.outer_bound - square
+    ceiling, _, _ = certificate(a, g, stop.outer_level - f, problem.centre, room, stop.outer_bound)
+    found.bounds[i] = min(found.bounds[i], ceiling)
+    ball_room = problem.bound * problem.bound - square
     pull_inside(problem, point, stop.level, stop.room, ball_room, of_rows, work.windows[SUM, m])
     value = dot(a, point)
     if value > found.values[i]:
@@ -292,7 +292,7 @@ def find_centre(problem: Problem, level: float, rounding: float) -> tuple[Iterat
         np.zeros((d, 1)), np.zeros((2, 1, 2 * n)), np.zeros((2, 1, W)), np.zeros((2, d + 1, 1)), np.zeros(1)
     )
     found = Found(np.zeros((1, d)), np.full(1, np.inf), np.full(1, -np.inf), np.zeros(1, dtype=np.int64))
-    follow(problem, np.zeros((1, d)), centre, Stop(level, level, problem.radius, 0.0, rounding, 0.0), found)
+    follow(problem, np.zeros((1, d)), centre, Stop(level, level, problem.bound, 0.0, rounding, 0.0), found)
     return centre, found.points[0], float(found.values[0]), float(found.bounds[0])
 
 
@@ -303,7 +303,7 @@ def maximise(
     level: float,
     outer_level: float,
     room: float,
-    outer_radius: float,
+    outer_bound: float,
     tolerance: float,
 ) -> tuple[Array, Array, IntArray]:
     """Maximise a'delta for the rows a of A: points of the set (n, d), certified bounds, iterations of each direction.
@@ -312,5 +312,5 @@ def maximise(
     """
     n = len(A)
     found = Found(np.zeros(A.shape), np.zeros(n), np.full(n, np.inf), np.zeros(n, dtype=np.int64))
-    follow(problem, A, centre, Stop(level, outer_level, outer_radius, room, 0.0, tolerance), found)
+    follow(problem, A, centre, Stop(level, outer_level, outer_bound, room, 0.0, tolerance), found)
     return found.points, found.bounds, found.iterations

@@ -59,7 +59,7 @@ class Prepared(Kernel):
 
 
 def prepare_unlimited(target: MixtureSet) -> Kernel:
-    """Reduce to the span and put a ball around C; the radius of the target is infinite."""
+    """Reduce to the span and put a ball around C; the bound of the target is infinite."""
     terms = target.terms
     assert isinstance(terms, PointTerms)
     K, d = target.X.shape
@@ -71,8 +71,8 @@ def prepare_unlimited(target: MixtureSet) -> Kernel:
     basis = np.ascontiguousarray(rows[:rank].T)
     span = Span(basis, False, d)
     if rank == 0:
-        return Prepared(prepare(replace(target, X=np.zeros((K, 1)), radius=0.0)), Span(np.zeros((d, 1)), False, d))
+        return Prepared(prepare(replace(target, X=np.zeros((K, 1)), bound=0.0)), Span(np.zeros((d, 1)), False, d))
     ceiling = np.maximum(ceilings(target, memberships(target))[0], 0.0) + term_values(terms, np.zeros(K))
     reach = ceiling[seen] / totals[seen]
-    radius = 1.01 * float(np.linalg.norm(reach)) / float(sizes[rank - 1])
-    return Prepared(prepare(replace(target, X=target.X @ basis, radius=radius)), span)
+    bound = 1.01 * float(np.linalg.norm(reach)) / float(sizes[rank - 1])
+    return Prepared(prepare(replace(target, X=target.X @ basis, bound=bound)), span)

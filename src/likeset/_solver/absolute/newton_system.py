@@ -109,7 +109,7 @@ def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
         for m in range(lanes):
             theta = problem.centre[j] + at.delta[j, m]
             gradient[j, m] += A[j, m] + at.cone[DUAL, 1 + j, m] - 2.0 * problem.ridge * theta
-    if problem.radius < np.inf:
+    if problem.bound < np.inf:
         scale_ball(at.cone, work.cones, work.eta)
     if problem.level_is_free:
         s, lam = at.levels[PRIMAL], at.levels[DUAL]
@@ -130,7 +130,7 @@ def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
 def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate) -> None:
     """Newton step towards the products that the workspace sets as goals."""
     _, d, lanes = work.vectors.shape
-    weights, n, has_ball = problem.weights, problem.weights.size, problem.radius < np.inf
+    weights, n, has_ball = problem.weights, problem.weights.size, problem.bound < np.inf
     pairs, singles, level, rows = work.pairs, work.singles, work.level, work.rows[ROWS]
     border, delta = work.vectors[BORDER], step.delta
 

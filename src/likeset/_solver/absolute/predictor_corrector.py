@@ -45,7 +45,7 @@ def advance(problem: Problem, at: Iterate, work: Workspace, step: Iterate, trial
     for m in range(lanes):
         target[m] = centred[m] = 0.0
     # The gap of a point with all products equal to mu is degree * mu.
-    degree = 2.0 * problem.weights.size + at.levels.shape[2] + (1.0 if problem.radius < np.inf else 0.0)
+    degree = 2.0 * problem.weights.size + at.levels.shape[2] + (1.0 if problem.bound < np.inf else 0.0)
     for stage in range(3):
         into = trial if stage == 2 else step
         set_goals(problem, at, work, step, target, stage)

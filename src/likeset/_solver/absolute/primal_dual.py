@@ -2,8 +2,8 @@ r"""Optimality conditions of sums of absolute values with a level and a ball, an
 
 Two problems share one Newton system. With theta = centre + delta, z_i = x_i'delta and offsets p_i,
 
-    support   max  a'delta                      subject to  G(delta) <= allowance, |theta| <= radius
-    minimum   min  G(delta) + ridge |theta|^2   subject to                         |theta| <= radius
+    support   max  a'delta                      subject to  G(delta) <= allowance, |theta| <= bound
+    minimum   min  G(delta) + ridge |theta|^2   subject to                         |theta| <= bound
 
     G(delta) = slope'delta + sum_i w_i |p_i - z_i|.
 
@@ -61,7 +61,7 @@ class Problem(NamedTuple):
     slope: Array
     centre: Array
     allowance: float
-    radius: float
+    bound: float
     ridge: float
     level_is_free: bool
 

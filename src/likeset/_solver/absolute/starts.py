@@ -1,7 +1,7 @@
 r"""Where the interior point starts: the maxima of a quadratic model of the set.
 
 The absolute values smoothed as on the central path, with products mu and lam = 1, have the second derivatives
-h_i = mu / (r_i^2 + t_i^2), and the ball's barrier -mu log(radius^2 - |theta|^2) / 2 has its own. Their sum M at a point
+h_i = mu / (r_i^2 + t_i^2), and the ball's barrier -mu log(bound^2 - |theta|^2) / 2 has its own. Their sum M at a point
 near the minimum makes the ellipsoid
 
     delta' M delta / 2 <= slack,      maximised by  delta = sqrt(2 slack / q) M^{-1} a,   q = a'M^{-1} a,
@@ -27,13 +27,13 @@ NEAR_SPHERE = 0.05  # relative distance of the centre to the sphere below which 
 SLACK_SPENT = 0.1  # part of the slack of the level that this may cost
 
 
-def interior_centre(minimiser: Array, radius: float, relative_slack: float) -> Array:
+def interior_centre(minimiser: Array, bound: float, relative_slack: float) -> Array:
     """The minimiser, moved towards 0 if it is close to the sphere.
 
     F is convex: a step of relative length s towards 0 raises it by s (F(0) - min F) at most. ``relative_slack`` is
     the slack divided by that difference.
     """
-    room = 1.0 - float(np.linalg.norm(minimiser)) / radius
+    room = 1.0 - float(np.linalg.norm(minimiser)) / bound
     shrink = min(NEAR_SPHERE - room, SLACK_SPENT * relative_slack)
     return minimiser * (1.0 - shrink) if shrink > 0.0 else minimiser
 
@@ -45,7 +45,7 @@ class QuadraticModel:
     M: Array
     slack: float
     centre: Array
-    radius: float
+    bound: float
     n_products: float
 
     def starts(self, A: Array) -> tuple[Array, Array, Array]:
@@ -60,10 +60,10 @@ class QuadraticModel:
             directions[lost] = A[lost] / self.M.diagonal().max()
             q[lost] = np.einsum("ij,ij->i", A[lost], directions[lost])
         directions *= np.sqrt(2.0 * self.slack / q)[:, None]
-        # Way to the sphere, |centre + t direction| = radius, by the form of the root that does not cancel.
+        # Way to the sphere, |centre + t direction| = bound, by the form of the root that does not cancel.
         square = np.einsum("ij,ij->i", directions, directions)
         inward = directions @ self.centre
-        room = max(self.radius**2 - float(self.centre @ self.centre), EPS * self.radius**2)
+        room = max(self.bound**2 - float(self.centre @ self.centre), EPS * self.bound**2)
         root = np.sqrt(inward**2 + square * room)
         way = np.where(inward > 0.0, room / (root + inward), (root - inward) / square)
         lengths = np.minimum(START_LENGTH, BALL_LENGTH * way)
@@ -81,7 +81,7 @@ def quadratic_model(problem: Problem, slack: float) -> QuadraticModel:
     h = 2.0 * mu / ((share + root) ** 2 + problem.offsets**2)
     M = (problem.Xt * np.bincount(problem.owner, h, minlength=len(problem.X))) @ problem.X
     centre = problem.centre
-    room = max(problem.radius**2 - float(centre @ centre), EPS * problem.radius**2)
+    room = max(problem.bound**2 - float(centre @ centre), EPS * problem.bound**2)
     M += (2.0 * mu / room**2) * np.outer(centre, centre)
     M[np.diag_indices_from(M)] += mu / room  # no more than that: it is all that thin sets have in flat directions
-    return QuadraticModel(M, slack, centre, problem.radius, n_products)
+    return QuadraticModel(M, slack, centre, problem.bound, n_products)

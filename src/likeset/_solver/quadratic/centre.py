@@ -34,14 +34,14 @@ def phase_one(
     curvature: Array,
     lowered: Array,
     level: float,
-    radius: float,
+    bound: float,
 ) -> tuple[Cut, float, float]:
     """The set seen from the minimum of F over the ball, F there, and a lower bound of F on the ball."""
     work = np.empty((6, len(curvature)))
-    slacks_and_rooms, start, minimum, bound = find_centre(
-        X, a, s, origins, rotation, curvature, lowered, level, radius, np.empty((2, len(X))), work
+    slacks_and_rooms, start, minimum, lower = find_centre(
+        X, a, s, origins, rotation, curvature, lowered, level, bound, np.empty((2, len(X))), work
     )
-    return Cut(curvature, lowered, work[1], work[0], radius, *slacks_and_rooms, start), minimum, bound
+    return Cut(curvature, lowered, work[1], work[0], bound, *slacks_and_rooms, start), minimum, lower
 
 
 @kernel(fastmath=REORDER)
@@ -54,7 +54,7 @@ def find_centre(
     curvature: Array,
     lowered: Array,
     level: float,
-    radius: float,
+    bound: float,
     of_rows: Array,
     work: Array,
 ) -> tuple[tuple[float, float, float, float], float, float, float]:
@@ -75,11 +75,11 @@ def find_centre(
     padding, room, nu, minimum, gap = 0.0, 0.0, 0.0, 0.0, inf
     for attempt in range(2):
         new_origin, new_gradient = (origin, gradient) if attempt == 0 else (work[3], work[4])
-        new_nu = ball_minimiser(curvature, lowered, b, noise, radius, new_origin)
+        new_nu = ball_minimiser(curvature, lowered, b, noise, bound, new_origin)
         new_minimum, new_padding, noise = seen_from(
             X, a, s, origins, rotation, new_origin, level, of_rows, work[5], new_gradient
         )
-        new_gap, new_room = fall_below(lowered, new_gradient, new_origin, new_nu, radius, noise)
+        new_gap, new_room = fall_below(lowered, new_gradient, new_origin, new_nu, bound, noise)
         if attempt == 0 or new_gap < gap:
             padding, room, nu, minimum, gap = new_padding, new_room, new_nu, new_minimum, new_gap
             if attempt == 1:
@@ -91,9 +91,9 @@ def find_centre(
             b[i] = curvature[i] * origin[i] - gradient[i]
     gap += padding
     slack = max(level - minimum, 0.0) if gap < inf else inf
-    outer_slack, outer_room = slack + padding, room + ROUNDING * radius * radius if radius < inf else 0.0
+    outer_slack, outer_room = slack + padding, room + ROUNDING * bound * bound if bound < inf else 0.0
     stiffest = curvature[curvature.shape[0] - 1] if curvature.shape[0] > 0 else 0.0
-    start = max(nu + 2 * outer_slack / (radius * radius), EPS * stiffest)
+    start = max(nu + 2 * outer_slack / (bound * bound), EPS * stiffest)
     return (outer_slack, outer_room, slack, room), start, minimum, minimum - gap
 
 
@@ -167,7 +167,7 @@ def seen_from(
 
 @inner()
 def fall_below(
-    lowered: Array, gradient: Array, origin: Array, nu: float, radius: float, noise: float
+    lowered: Array, gradient: Array, origin: Array, nu: float, bound: float, noise: float
 ) -> tuple[float, float]:
     """How much lower than at the centre F can be on the ball, and the room B^2 - |theta_c|^2."""
     square, gap = 0.0, 0.0
@@ -175,27 +175,27 @@ def fall_below(
         square += origin[i] * origin[i]
         c = abs(gradient[i] + nu * origin[i])
         if lowered[i] + nu > 0.0:
-            gap += min(0.5 * c * c / (lowered[i] + nu), 2 * radius * c)
+            gap += min(0.5 * c * c / (lowered[i] + nu), 2 * bound * c)
         elif c > noise:
-            gap += 2 * radius * c
-    room = max(radius * radius - square, 0.0)
+            gap += 2 * bound * c
+    room = max(bound * bound - square, 0.0)
     return gap + 0.5 * nu * room if nu > 0.0 else gap, room
 
 
 @inner()
-def ball_minimiser(h: Array, lowered: Array, b: Array, noise: float, radius: float, t: Array) -> float:
-    """Write the minimiser of sum_i h_i t_i^2 / 2 - b_i t_i over |t| <= radius; return the multiplier nu of the ball.
+def ball_minimiser(h: Array, lowered: Array, b: Array, noise: float, bound: float, t: Array) -> float:
+    """Write the minimiser of sum_i h_i t_i^2 / 2 - b_i t_i over |t| <= bound; return the multiplier nu of the ball.
 
-    Newton's method on 1/radius - 1/|t(nu)|. A coordinate that is flat to rounding stays at zero: its b is cleared.
+    Newton's method on 1/bound - 1/|t(nu)|. A coordinate that is flat to rounding stays at zero: its b is cleared.
     """
     r = h.shape[0]
     square = 0.0
     for i in range(r):
-        if lowered[i] == 0.0 and (abs(b[i]) <= noise or radius == inf):
+        if lowered[i] == 0.0 and (abs(b[i]) <= noise or bound == inf):
             b[i] = 0.0
         t[i] = 0.0
         square += b[i] * b[i]
-    nu, low, high = 0.0, 0.0, sqrt(square) / radius  # the root if all h were zero
+    nu, low, high = 0.0, 0.0, sqrt(square) / bound  # the root if all h were zero
     for _ in range(MAX_STEPS):
         square, fall = 0.0, 0.0  # |t|^2 and -(|t|^2)'/2
         for i in range(r):
@@ -205,20 +205,20 @@ def ball_minimiser(h: Array, lowered: Array, b: Array, noise: float, radius: flo
                 square += t[i] * t[i]
                 fall += t[i] * t[i] / stiffness if stiffness > 0.0 else inf
         norm = sqrt(square)
-        if norm <= radius and (nu == 0.0 or norm >= radius * (1 - 4 * EPS)):
+        if norm <= bound and (nu == 0.0 or norm >= bound * (1 - 4 * EPS)):
             break
-        if norm > radius:
+        if norm > bound:
             low = nu
         else:
             high = nu
-        guess = nu + square / fall * (norm - radius) / radius if norm < inf else 0.0
+        guess = nu + square / fall * (norm - bound) / bound if norm < inf else 0.0
         if not low < guess < high:
             guess = sqrt(low * high) if low > 0.0 else 1e-3 * high
         if guess <= low or guess >= high:
             break
         nu = guess
     norm = sqrt(square)
-    if norm > radius * (1 - 4 * EPS):  # keep the centre in the ball after a change of basis, too
+    if norm > bound * (1 - 4 * EPS):  # keep the centre in the ball after a change of basis, too
         for i in range(r):
-            t[i] *= radius / norm * (1 - 4 * EPS)
+            t[i] *= bound / norm * (1 - 4 * EPS)
     return nu

@@ -95,26 +95,26 @@ def prepare(level_set: LevelSet) -> Prepared:
     if not isinstance(terms, CurveTerms):
         raise TypeError(f"the quadratic kernel needs CurveTerms, got {type(terms).__name__}")
     K, d = level_set.X.shape
-    level, radius = float(level_set.level), float(level_set.radius)
+    level, bound = float(level_set.level), float(level_set.bound)
     # With few covariates, work in their span; with more than d/2, finding the span would cost more.
     span = np.linalg.qr(level_set.X.T)[0] if d >= 2 * K else None
     X = np.ascontiguousarray(level_set.X if span is None else level_set.X @ span)
 
     origins = np.zeros(K) if terms.origins is None else terms.origins
     curvature, lowered, rotation = spectrum_of_hessian(X, terms.a)
-    cut, minimum, bound = phase_one(X, terms.a, terms.s, origins, rotation, curvature, lowered, level, radius)
+    cut, minimum, lower = phase_one(X, terms.a, terms.s, origins, rotation, curvature, lowered, level, bound)
     weakest = 0.0 if span is not None or not len(cut.lowered) else cut.lowered[0]
-    flattest = cut.slack / (2 * radius * radius) if radius < inf else 0.0
+    flattest = cut.slack / (2 * bound * bound) if bound < inf else 0.0
     if len(cut.lowered) and cut.curvature[0] - cut.lowered[0] > RESOLUTION * max(weakest, flattest):
         curvature, lowered, rotation = spectrum_of_factor(X, terms.a)
-        cut, minimum, bound = phase_one(X, terms.a, terms.s, origins, rotation, curvature, lowered, level, radius)
+        cut, minimum, lower = phase_one(X, terms.a, terms.s, origins, rotation, curvature, lowered, level, bound)
 
     padding = cut.slack - cut.inner_slack if cut.slack < inf else 0.0
     status = "regular"
     if level - minimum <= padding:
-        status = "empty" if bound > level + padding else "point"
+        status = "empty" if lower > level + padding else "point"
     basis = rotation if span is None else span @ rotation
-    return Prepared(status, bound, basis, cut)
+    return Prepared(status, lower, basis, cut)
 
 
 def spectrum_of_hessian(X: Array, a: Array) -> tuple[Array, Array, Array]:

@@ -35,7 +35,7 @@ from likeset._typing import EPS, Array, IntArray
 PLAIN = 64  # different rows: as few are not worth being made fewer
 FEW = 4  # times d: as many rows of one kind are left as they are
 BLOCK = 1 << 16  # rows that are factorised at once
-_SMALLEST = 1e-140  # radius of a ball: outcomes that are all zero leave a point, and squares must not vanish
+_SMALLEST = 1e-140  # bound of a ball: outcomes that are all zero leave a point, and squares must not vanish
 WIDE = 1e-6  # of the distance to the centre: gaps that are looked at again
 DEAREST = 1e-7  # nats that few rows may cost; otherwise all of them are kept
 
@@ -95,17 +95,17 @@ def prepare(target: MixtureSet, otherwise: Callable[[MixtureSet], Kernel]) -> Ke
     from likeset._solver.smooth import mixture
 
     plain = _distinct(target) <= PLAIN
-    if plain and target.radius < math.inf:
+    if plain and target.bound < math.inf:
         return mixture.prepare(target)
     theta = _reference(target)
     target = target if plain else _with_few_rows(target, theta)
-    if target.radius < math.inf:
+    if target.bound < math.inf:
         return mixture.prepare(target)
     distance = _distance(target, theta)
     if not distance < math.inf:
         return otherwise(target)
-    radius = max(2.0 * (float(np.linalg.norm(theta)) + distance), _SMALLEST)
-    return Enclosed(mixture.prepare(replace(target, radius=radius)), partial(otherwise, target))
+    bound = max(2.0 * (float(np.linalg.norm(theta)) + distance), _SMALLEST)
+    return Enclosed(mixture.prepare(replace(target, bound=bound)), partial(otherwise, target))
 
 
 def _distinct(target: MixtureSet) -> int:
@@ -203,7 +203,7 @@ def _with_few_rows(target: MixtureSet, theta: Array) -> MixtureSet:
 
 def _costs(target: MixtureSet, small: MixtureSet, theta: Array, sizes: list[tuple[float, float, float]]) -> list[float]:
     """c eps |W| D (|W| D + |f|), and the rounding of what was added up, for every triangle: (|W|, |f|, added)."""
-    reach = min(2.0 * _distance(small, theta), target.radius + float(np.linalg.norm(theta)))
+    reach = min(2.0 * _distance(small, theta), target.bound + float(np.linalg.norm(theta)))
     d = target.X.shape[1]
     return [64 * EPS * (d * w * reach * (w * reach + f) + added) for w, f, added in sizes]
 

@@ -54,7 +54,7 @@ class Cut(NamedTuple):
     lowered: Array  # h less its rounding error, for outer bounds
     gradient: Array  # g
     origin: Array  # theta_c
-    radius: float  # B
+    bound: float  # B
     slack: float  # e, enlarged
     room: float  # e2, enlarged
     inner_slack: float  # e >= 0
@@ -149,8 +149,8 @@ def maximise_into(
     """
     n, r = alpha.shape
     beside = A.shape[1] == r
-    h, g, origin, radius = cut.curvature, cut.gradient, cut.origin, cut.radius
-    bounded = radius < inf
+    h, g, origin, bound = cut.curvature, cut.gradient, cut.origin, cut.bound
+    bounded = bound < inf
     origin_square = 0.0
     for i in range(r):
         origin_square += origin[i] * origin[i]
@@ -178,14 +178,14 @@ def maximise_into(
             continue
 
         if bounded:  # the ball alone: its maximiser B a / |a|, if F allows it
-            scale = radius / norm
+            scale = bound / norm
             rise = 0.0
             for i in range(r):
                 step[i] = scale * direction[i] - origin[i]
                 rise += step[i] * (g[i] + 0.5 * h[i] * step[i])
             if rise <= cut.slack:
                 along[k] = scale * outside[k]
-                values[k], upper[k] = radius * norm, radius * norm * (1 + ROUNDING)
+                values[k], upper[k] = bound * norm, bound * norm * (1 + ROUNDING)
                 continue
 
         for i in range(flat):
@@ -199,11 +199,11 @@ def maximise_into(
                 step[i] = np.nan
             continue
 
-        gain, bound, along[k] = best_ellipsoid(
-            direction, outside[k], flat_part, curved, flat, radius * norm - base, cut, tolerance, step
+        gain, ceiling, along[k] = best_ellipsoid(
+            direction, outside[k], flat_part, curved, flat, bound * norm - base, cut, tolerance, step
         )
         values[k] = base + gain
-        upper[k] = base + bound + 8 * EPS * norm * origin_norm
+        upper[k] = base + ceiling + 8 * EPS * norm * origin_norm
 
 
 @inner(fastmath=REORDER)
@@ -223,11 +223,11 @@ def best_ellipsoid(
     Starts at rho = 0 if the direction is ``curved``; ``reach`` is the bound from the ball; delta goes to ``step``.
     """
     h, lowered, g, origin = cut.curvature, cut.lowered, cut.gradient, cut.origin
-    bounded = cut.radius < inf
+    bounded = cut.bound < inf
     stiffest = h[len(h) - 1] if len(h) > 0 else 0.0
     # At rho = 0 flat coordinates are left out: over the ball they change F by at most 2 B |g_flat| and the
     # objective by at most 2 B |alpha_flat|. Without a ball both are zero to rounding.
-    spill, flat_square = 2 * cut.radius if bounded else 0.0, 0.0
+    spill, flat_square = 2 * cut.bound if bounded else 0.0, 0.0
     for i in range(flat):
         flat_square += g[i] * g[i]
     flat_slack = cut.slack + spill * sqrt(flat_square) if flat > 0 else cut.slack

@@ -1,6 +1,6 @@
 r"""The support function of a likelihood set with smooth terms (Poisson, Bernoulli, Binomial, Weibull, user's own).
 
-    C = { theta : F(theta) = sum_k phi_k(x_k' theta) <= level,  |theta| <= radius },     h(a) = max { a'theta : C }.
+    C = { theta : F(theta) = sum_k phi_k(x_k' theta) <= level,  |theta| <= bound },     h(a) = max { a'theta : C }.
 
 The method, one idea per module:
 
@@ -46,7 +46,7 @@ class Prepared(Kernel):
     status: str
     centre: Array
     minimum_bound: float
-    radius: float
+    bound: float
     basis: Array | None
     body: CentredSet | UnboundedSet | None
 
@@ -85,7 +85,7 @@ class Prepared(Kernel):
     def _solve_unit(self, unit: Array, tolerance: float) -> tuple[Array, Array]:
         """Points and outer bounds for directions of length one."""
         if self.body is None:
-            return (unit * self.radius if self.radius < math.inf else 0.0 * unit), np.full(len(unit), self.radius)
+            return (unit * self.bound if self.bound < math.inf else 0.0 * unit), np.full(len(unit), self.bound)
         if self.basis is None:
             delta, upper = self.body.maximise(unit, tolerance)
             return self.centre + delta, self._outer(unit, upper)
@@ -94,7 +94,7 @@ class Prepared(Kernel):
         outside -= (outside @ self.basis) @ self.basis.T  # once more: orthogonal to full precision
         flat = np.sqrt(np.einsum("ij,ij->i", outside, outside))
         flat[flat < IN_SPAN] = 0.0
-        if self.radius == math.inf:
+        if self.bound == math.inf:
             reached = flat == 0.0
             delta, upper = np.zeros_like(inside), np.full(len(unit), math.inf)
             delta[reached], upper[reached] = self.body.maximise(inside[reached], tolerance)
@@ -108,12 +108,12 @@ class Prepared(Kernel):
     def _outer(self, unit: Array, upper: Array) -> Array:
         """Bounds measured from zero, rounding included, from those measured from the centre."""
         rounding = 8 * EPS * float(np.linalg.norm(self.centre))
-        return np.minimum(unit @ self.centre + upper + rounding, self.radius)
+        return np.minimum(unit @ self.centre + upper + rounding, self.bound)
 
 
 def prepare(level_set: LevelSet) -> Prepared:
     """Phase I, centre and factorisations of a set with smooth terms."""
-    X, terms, level, radius = level_set.X, level_set.terms, float(level_set.level), float(level_set.radius)
+    X, terms, level, bound = level_set.X, level_set.terms, float(level_set.level), float(level_set.bound)
     if not isinstance(terms, SmoothTerms):
         raise TypeError(f"smooth terms expected, got {type(terms).__name__}; points have a kernel of their own")
     d = X.shape[1]
@@ -122,31 +122,31 @@ def prepare(level_set: LevelSet) -> Prepared:
         used = (terms.a != 0.0) | (terms.s != 0.0)
         X, terms = X[used], terms.at(used)
     if len(X) == 0 or level == math.inf:
-        bound = 0.0 if len(X) == 0 else -math.inf
-        return Prepared("empty" if bound > level else "regular", np.zeros(d), bound, radius, None, None)
-    if radius == 0.0 or not X.any():  # F is the same everywhere
+        lower = 0.0 if len(X) == 0 else -math.inf
+        return Prepared("empty" if lower > level else "regular", np.zeros(d), lower, bound, None, None)
+    if bound == 0.0 or not X.any():  # F is the same everywhere
         value, err = value_and_error(X, terms, np.zeros(d), level)
-        status = "empty" if value > level + err else ("point" if radius == 0.0 else "regular")
-        return Prepared(status, np.zeros(d), value, radius, None, None)
-    basis = span_basis(X, radius)
+        status = "empty" if value > level + err else ("point" if bound == 0.0 else "regular")
+        return Prepared(status, np.zeros(d), value, bound, None, None)
+    basis = span_basis(X, bound)
     flat = basis is not None
     reduced = X if basis is None else np.ascontiguousarray(X @ basis)
     body: CentredSet | UnboundedSet | None
-    if radius < math.inf:
-        status, theta_c, bound, body = bounded_set(reduced, terms, level, radius, flat)
+    if bound < math.inf:
+        status, theta_c, lower, body = bounded_set(reduced, terms, level, bound, flat)
     else:
-        status, theta_c, bound, body = unbounded_set(reduced, terms, level)
+        status, theta_c, lower, body = unbounded_set(reduced, terms, level)
     centre = theta_c if basis is None else basis @ theta_c
-    return Prepared(status, centre, bound, radius, basis, None if status == "empty" else body)
+    return Prepared(status, centre, lower, bound, basis, None if status == "empty" else body)
 
 
-def span_basis(X: Array, radius: float = math.inf) -> Array | None:
+def span_basis(X: Array, bound: float = math.inf) -> Array | None:
     """Orthonormal basis (d, r) of the span of the rows of X (K, d); None if that is all of R^d.
 
     With a ball, coordinates in excess do no harm, and fewer covariates than dimensions need no decision on their rank.
     """
     K, d = X.shape
-    if d > K and radius < math.inf:
+    if d > K and bound < math.inf:
         return np.linalg.qr(X.T)[0]
     if d <= K:
         # The usual case, cheaply: a Gram matrix that is safely regular.

@@ -1,6 +1,6 @@
 r"""The support function of a window mixture with smooth terms, by Newton steps on the log-sum-exp itself.
 
-    C = { theta : Phi(theta) <= level, |theta| <= radius },      Phi of :mod:`~likeset._solver.smooth.mixture_sums`.
+    C = { theta : Phi(theta) <= level, |theta| <= bound },      Phi of :mod:`~likeset._solver.smooth.mixture_sums`.
 
 Phi is a smooth convex function like any other, so the machinery of a single likelihood serves unchanged: points move
 along the boundary (:mod:`~likeset._solver.smooth.mixture_newton`), every tangent gives an outer bound
@@ -36,9 +36,9 @@ from likeset._solver.voice_sums import group_pulls, voice_exponents
 from likeset._typing import EPS, Array, IntArray
 
 ROOMY = 1.0  # nats below the level that make the minimiser of all terms a good centre
-DISTANT = 1e-3  # share of the radius up to which a set is small: the ball is replaced by one around the set
+DISTANT = 1e-3  # share of the bound up to which a set is small: the ball is replaced by one around the set
 MOSTLY = 0.15  # share of the pairs of a voice and a row that are heard from which on all have an entry
-CENTRAL = 0.5  # share of the radius beyond which a centre is drawn towards zero
+CENTRAL = 0.5  # share of the bound beyond which a centre is drawn towards zero
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Prepared(Kernel):
 
     status: str
     centre: Array
-    radius: float
+    bound: float
     minimum_bound: float
     body: Centred
     axes: Array
@@ -69,7 +69,7 @@ class Prepared(Kernel):
         axes[:d, :d], axes[d, d] = self.axes, 1.0
         flat = body._replace(
             Xt=np.vstack([body.Xt, np.zeros(body.Xt.shape[1])]), theta_c=np.append(self.ball.centre @ self.axes, 0.0),
-            radius=self.ball.radius, e2=self.ball.room,
+            bound=self.ball.bound, e2=self.ball.room,
         )  # fmt: skip
         return replace(
             self, centre=np.append(self.centre, 0.0), body=flat, axes=axes, curvatures=np.append(self.curvatures, 0.0),
@@ -77,7 +77,7 @@ class Prepared(Kernel):
         )  # fmt: skip
 
     def _left_outside(self, near: Array) -> Array:
-        left = np.maximum(self.radius**2 - np.einsum("ij,ij->i", near, near), 0.0)
+        left = np.maximum(self.bound**2 - np.einsum("ij,ij->i", near, near), 0.0)
         return np.where(near.any(axis=1), np.sqrt(left), 0.0)
 
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
@@ -95,34 +95,34 @@ class Prepared(Kernel):
             delta, bounds = maximise_directions(self.body, turned, self.curvatures, self.spring, starts, tolerance)
             points[moving] += delta @ self.axes.T
             reached = unit @ self.centre + bounds + 8 * EPS * float(np.linalg.norm(self.centre))
-            upper[moving] = length[moving] * np.minimum(reached, self.radius)
+            upper[moving] = length[moving] * np.minimum(reached, self.bound)
         values = np.einsum("ij,ij->i", A, points)
         return Solution(values, points, np.maximum(upper, values))
 
 
 def prepare(target: MixtureSet) -> Prepared:
-    """Centre and derivatives there, or a certificate of emptiness. The radius must be finite, the terms curves."""
-    terms, radius, level = target.terms, target.radius, target.level
-    assert isinstance(terms, CompiledTerms) and radius < math.inf
+    """Centre and derivatives there, or a certificate of emptiness. The bound must be finite, the terms curves."""
+    terms, bound, level = target.terms, target.bound, target.level
+    assert isinstance(terms, CompiledTerms) and bound < math.inf
     X = np.ascontiguousarray(target.X)
     theta, joint_room = _joint_centre(target)
     seen = look_at(target, theta)
-    bound = -math.inf
+    lower = -math.inf
     if level - seen.value < ROOMY:
-        theta, _, bound, _ = minimise_convex(lambda point: evaluate(target, point), theta, 0.0, radius, 0.0, 100, level)
+        theta, _, lower, _ = minimise_convex(lambda point: evaluate(target, point), theta, 0.0, bound, 0.0, 100, level)
         seen = look_at(target, theta)
-        if not bound > level + seen.err and float(theta @ theta) > (CENTRAL * radius) ** 2:
+        if not lower > level + seen.err and float(theta @ theta) > (CENTRAL * bound) ** 2:
             theta = _drawn_inwards(target, theta, seen.value)
             seen = look_at(target, theta)
     slack, err = level - seen.value, seen.err
-    status = "empty" if bound > level + err else "regular" if slack > err else "point"
+    status = "empty" if lower > level + err else "regular" if slack > err else "point"
     e = max(slack, 0.0) + err
-    e2 = max(radius**2 - float(theta @ theta), 0.0) + 64 * EPS * radius**2
+    e2 = max(bound**2 - float(theta @ theta), 0.0) + 64 * EPS * bound**2
     log_voices = seen.exponents - seen.value
-    ball = whole_ball = _Ball(theta, radius * (1 + 32 * EPS), e2)
+    ball = whole_ball = _Ball(theta, bound * (1 + 32 * EPS), e2)
     if is_quadratic(terms):
         reach = _reach(target, seen)
-        if reach < DISTANT * radius and float(np.linalg.norm(theta)) + reach < radius:
+        if reach < DISTANT * bound and float(np.linalg.norm(theta)) + reach < bound:
             ball = _Ball(np.zeros_like(theta), reach, reach**2)
     curvatures, axes = np.linalg.eigh((X.T * seen.second) @ X)
     curvatures, axes = np.maximum(curvatures[::-1], 0.0), np.ascontiguousarray(axes[:, ::-1])
@@ -130,12 +130,12 @@ def prepare(target: MixtureSet) -> Prepared:
     entries = _entries(target, rows, seen.first)
     centred = _centred(target, seen.z[rows.first])
     body = Centred(
-        np.ascontiguousarray((X[rows.first] @ axes).T), centred, extremes(centred), *entries, log_voices, ball.centre @ axes, ball.radius, e,
-        ball.room,
+        np.ascontiguousarray((X[rows.first] @ axes).T), centred, extremes(centred), *entries, log_voices,
+        ball.centre @ axes, ball.bound, e, ball.room,
     )  # fmt: skip
-    outer = radius * (1 + 32 * EPS)
+    outer = bound * (1 + 32 * EPS)
     return Prepared(
-        status, theta, outer, bound, body, axes, curvatures / max(joint_room, e), 2.0 / ball.room, whole_ball
+        status, theta, outer, lower, body, axes, curvatures / max(joint_room, e), 2.0 / ball.room, whole_ball
     )
 
 
@@ -154,10 +154,10 @@ class Look(NamedTuple):
 
 
 class _Ball(NamedTuple):
-    """|centre + delta| <= radius, and the room radius^2 - |centre|^2."""
+    """|centre + delta| <= bound, and the room bound^2 - |centre|^2."""
 
     centre: Array
-    radius: float
+    bound: float
     room: float
 
 
@@ -220,7 +220,7 @@ def _reach(target: MixtureSet, seen: Look) -> float:
     curved = pulls * seen.second
     mean = float(curved @ np.einsum("ij,ij->i", target.X, target.X)) / target.X.shape[1]
     # The smallest curvature is no larger than their mean: mostly that tells that the set is not small.
-    if g + math.sqrt(g * g + 2.0 * mean * room) >= DISTANT * target.radius * mean:
+    if g + math.sqrt(g * g + 2.0 * mean * room) >= DISTANT * target.bound * mean:
         return math.inf
     values = np.linalg.eigvalsh((target.X.T * curved) @ target.X)
     lam = float(values[0]) - 64 * EPS * len(values) * float(values[-1])
@@ -282,14 +282,14 @@ def evaluate(target: MixtureSet, theta: Array) -> Evaluation:
 
 def _joint_centre(target: MixtureSet) -> tuple[Array, float]:
     """A minimiser of the sum of all terms, away from the sphere, and how far the joint set's level lies above it."""
-    terms, radius = target.terms, target.radius
+    terms, bound = target.terms, target.bound
     assert isinstance(terms, CompiledTerms)
     level = target.level - float(target.gains.sum())
     start = np.zeros(target.X.shape[1])
-    theta, value, _, _ = minimise_over_ball(target.X, terms, 0.0, radius, start, 0.05, 200, level)
-    if float(theta @ theta) > (CENTRAL * radius) ** 2:
-        theta, value, _, _ = minimise_over_ball(target.X, terms, 1.0 / radius**2, radius, theta, 0.05, 50)
-        if float(theta @ theta) > (0.98 * radius) ** 2:
+    theta, value, _, _ = minimise_over_ball(target.X, terms, 0.0, bound, start, 0.05, 200, level)
+    if float(theta @ theta) > (CENTRAL * bound) ** 2:
+        theta, value, _, _ = minimise_over_ball(target.X, terms, 1.0 / bound**2, bound, theta, 0.05, 50)
+        if float(theta @ theta) > (0.98 * bound) ** 2:
             theta = 0.98 * theta
     return theta, level - value
 

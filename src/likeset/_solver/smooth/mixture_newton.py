@@ -1,6 +1,6 @@
 r"""Maximising a'delta over a window mixture, one direction after another: feasible Newton steps along the boundary.
 
-One iteration, from a point on the boundary of C = { Phi - Phi(theta_c) <= e, |theta_c + delta| <= radius }:
+One iteration, from a point on the boundary of C = { Phi - Phi(theta_c) <= e, |theta_c + delta| <= bound }:
 
 1. gradient g of Phi; the tangent's certificate (:mod:`~likeset._solver.certificate`) gives an outer bound and the
    multipliers (lam, mu); stop where the bound meets a'delta;
@@ -12,8 +12,8 @@ One iteration, from a point on the boundary of C = { Phi - Phi(theta_c) <= e, |t
    more than the step gained wherever likelihood and ball are active together, in function spaces the rule;
 4. along the ray from the centre onto the boundary. A step that does not raise a'delta is undone and M is damped.
 
-Points lie on the boundary only as exactly as the step that leads there is good: what a'delta gains by it, squared, since
-that is about what it leaves to be gained. Every tangent has a valid bound.
+Points lie on the boundary only as exactly as the step that leads there is good: what a'delta gains by it, squared,
+since that is about what it leaves to be gained. Every tangent has a valid bound.
 
 Directions start at the best point known: the maximiser over a similar set, if the caller has one, that of an earlier
 direction, or a guess from the second-order model of all terms, a / (kappa curvature + spring), for the best of several
@@ -233,9 +233,9 @@ def maximise_direction(
         pull_together(c, at)
         gradient_of(c, at, g)
         h = c.e - rise + dot(g, delta)
-        bound, lam, mu = certificate(a, g, h, c.theta_c, c.e2, c.radius)
-        sharper = upper - bound > 0.1 * (upper - value)
-        upper = min(upper, bound)
+        ceiling, lam, mu = certificate(a, g, h, c.theta_c, c.e2, c.bound)
+        sharper = upper - ceiling > 0.1 * (upper - value)
+        upper = min(upper, ceiling)
         if upper - value <= max(tolerance * upper, rounding) or not (gained or sharper):
             break
         H, rest = curvature(c, at, lam, mu, w)

@@ -59,7 +59,7 @@ class Centred(NamedTuple):
     tilts: Array
     log_voices: Array
     theta_c: Array
-    radius: float
+    bound: float
     e: float
     e2: float
 
@@ -114,8 +114,8 @@ def speak(log_voices: Array, growth: Array, voices: Array) -> float:
     return top + math.log(total) if ends else math.inf
 
 
-# References to arrays are counted, which can take longer than a sum over forty rows. The compiler leaves the counting out
-# of functions that take no rows out of matrices and have one way out only.
+# References to arrays are counted, which can take longer than a sum over forty rows. The compiler leaves the counting
+# out where loops index matrices, instead of taking rows out of them, and branches lie inside of loops.
 
 
 @inner(fastmath=REORDER)
@@ -202,9 +202,7 @@ def pull_together(c: Centred, at: Local) -> None:
 
 
 @inner()
-def stretch(
-    c: Centred, delta: Array, u: Array, accuracy: float, at: Local, seen: tuple[float, float, float]
-) -> float:
+def stretch(c: Centred, delta: Array, u: Array, accuracy: float, at: Local, seen: tuple[float, float, float]) -> float:
     """Scale delta and u = X delta, in place, onto the boundary of the set; return the rise of Phi there.
 
     The point stays inside: where the likelihood is what stops it, by at most 2 accuracy e. ``seen`` is what

@@ -68,14 +68,14 @@ def prepare(target: MixtureSet, otherwise: Callable[[MixtureSet], Kernel]) -> Ke
     assert isinstance(target.terms, CurveTerms)
     scale = np.exp2(np.round(np.log2(np.maximum(np.linalg.norm(target.X, axis=0), 1e-300))))
     scaled = replace(target, X=np.ascontiguousarray(target.X / scale))
-    radius = _radius(scaled)
-    if not radius < math.inf:
+    bound = _bound_of(scaled)
+    if not bound < math.inf:
         return otherwise(target)
-    inner = mixture.prepare(replace(scaled, radius=2.0 * radius))
+    inner = mixture.prepare(replace(scaled, bound=2.0 * bound))
     return Enclosed(Rescaled(inner, scale), partial(otherwise, target), WIDE)
 
 
-def _radius(target: MixtureSet) -> float:
+def _bound_of(target: MixtureSet) -> float:
     """Of a ball around zero that contains C, rounded upwards; inf where none was found."""
     log_shares = target.voices.log_shares
     r = np.exp(log_shares - float(log_sum_exp(log_shares)))

@@ -1,11 +1,11 @@
-r"""Phase I: a central point of C = { F <= level, |theta| <= radius }, or a certificate that C is empty.
+r"""Phase I: a central point of C = { F <= level, |theta| <= bound }, or a certificate that C is empty.
 
 Newton's method over the ball (:mod:`~likeset._solver.newton`) stops when F(theta) is well below the level, or when
 its lower bound of min F is above the level: empty. A centre must keep away from *both* constraints; a minimiser at
 or near the sphere moves inwards (:func:`move_inwards`).
 
 *The safe side.* F is known to err = 64 eps (sum_k |phi_k| + |level|), and what the rounding of z adds. The level and
-the radius are raised by that much, so an answer may be too large by rounding, but not too small. If level - F(theta_c)
+the bound are raised by that much, so an answer may be too large by rounding, but not too small. If level - F(theta_c)
 <= err the set is a single point, as far as can be known.
 """
 
@@ -19,20 +19,20 @@ from likeset._solver.problem import SmoothTerms
 from likeset._solver.smooth.sqp import CentredSet, centre_terms
 from likeset._typing import EPS, Array
 
-CENTRAL = 0.5  # a minimiser of F with a larger share of the radius is moved inwards
+CENTRAL = 0.5  # a minimiser of F with a larger share of the bound is moved inwards
 
 
 def bounded_set(
-    X: Array, terms: SmoothTerms, level: float, radius: float, flat: bool
+    X: Array, terms: SmoothTerms, level: float, bound: float, flat: bool
 ) -> tuple[str, Array, float, CentredSet]:
     """(status, theta_c, certified lower bound of min F, the set around theta_c).
 
     ``flat`` gives the set one more coordinate, on which F does not depend.
     """
-    status, theta_c, bound, e = find_centre(X, terms, level, radius)
-    e2 = max(radius**2 - float(theta_c @ theta_c), 0.0) + 64 * EPS * radius**2
-    body = centre_terms(X, terms, theta_c, radius * (1 + 32 * EPS), e, e2)
-    return status, theta_c, bound, body.with_flat() if flat else body
+    status, theta_c, lower, e = find_centre(X, terms, level, bound)
+    e2 = max(bound**2 - float(theta_c @ theta_c), 0.0) + 64 * EPS * bound**2
+    body = centre_terms(X, terms, theta_c, bound * (1 + 32 * EPS), e, e2)
+    return status, theta_c, lower, body.with_flat() if flat else body
 
 
 def value_and_error(X: Array, terms: SmoothTerms, theta: Array, level: float) -> tuple[float, float]:
@@ -49,41 +49,41 @@ def reach_error(X: Array, slopes: Array, theta: Array) -> float:
     return 8 * EPS * float(np.abs(slopes) @ lengths) * float(np.linalg.norm(theta))
 
 
-def find_centre(X: Array, terms: SmoothTerms, level: float, radius: float) -> tuple[str, Array, float, float]:
+def find_centre(X: Array, terms: SmoothTerms, level: float, bound: float) -> tuple[str, Array, float, float]:
     """Phase I: (status, theta_c, certified lower bound of min F, e = level - F(theta_c) on the safe side)."""
     start = np.zeros(X.shape[1])
-    theta, _, bound, _ = minimise_over_ball(X, terms, 0.0, radius, start, 0.0, 200, level)
+    theta, _, lower, _ = minimise_over_ball(X, terms, 0.0, bound, start, 0.0, 200, level)
     value, err = value_and_error(X, terms, theta, level)
-    if bound > level + err:
-        return "empty", theta, bound, 0.0
-    if float(theta @ theta) > (CENTRAL * radius) ** 2:
-        theta, value, err = move_inwards(X, terms, theta, value, err, level, radius)
+    if lower > level + err:
+        return "empty", theta, lower, 0.0
+    if float(theta @ theta) > (CENTRAL * bound) ** 2:
+        theta, value, err = move_inwards(X, terms, theta, value, err, level, bound)
     slack = level - value
-    return ("regular" if slack > err else "point"), theta, bound, max(slack, 0.0) + err
+    return ("regular" if slack > err else "point"), theta, lower, max(slack, 0.0) + err
 
 
 def move_inwards(
-    X: Array, terms: SmoothTerms, theta: Array, value: float, err: float, level: float, radius: float
+    X: Array, terms: SmoothTerms, theta: Array, value: float, err: float, level: float, bound: float
 ) -> tuple[Array, float, float]:
     r"""From a minimiser theta of F over the ball to a point away from the sphere, for at most half of room = level - F.
 
     From a centre at the sphere, rays to the boundary run edge-on. Where F still falls at the sphere, the ball carries a
-    multiplier nu = -g'theta/(2 radius^2), g = grad F, and a ridge weaker than nu leaves the minimiser of F + ridge
+    multiplier nu = -g'theta/(2 bound^2), g = grad F, and a ridge weaker than nu leaves the minimiser of F + ridge
     |theta|^2 where it is. Let inner be the minimiser for
 
-        ridge = 2 nu + room/(4 radius^2),        so that  F(inner) - F(theta) <= ridge (radius^2 - |inner|^2):
+        ridge = 2 nu + room/(4 bound^2),        so that  F(inner) - F(theta) <= ridge (bound^2 - |inner|^2):
 
     the ball's slack has its price. If inner costs more than room/2, the point of the segment from theta that
     costs no more (F is convex) has a slack of at least room/(2 ridge). No point in the ball can do better than
-    room/(2 nu) for that cost, since F(theta') - F(theta) >= nu (radius^2 - |theta'|^2) for all theta'.
+    room/(2 nu) for that cost, since F(theta') - F(theta) >= nu (bound^2 - |theta'|^2) for all theta'.
 
     Returns the new point with its value and rounding error (:func:`value_and_error`).
     """
     room = max(level - value, err)
     _, first, _ = evaluate_terms(terms, X @ theta)
-    nu = max(0.0, -float(first @ (X @ theta))) / (2.0 * radius**2)
-    ridge = 2.0 * nu + 0.25 * room / radius**2
-    inner, *_ = minimise_over_ball(X, terms, ridge, radius, theta, 0.05 * room, 50)
+    nu = max(0.0, -float(first @ (X @ theta))) / (2.0 * bound**2)
+    ridge = 2.0 * nu + 0.25 * room / bound**2
+    inner, *_ = minimise_over_ball(X, terms, ridge, bound, theta, 0.05 * room, 50)
     inner_value, inner_err = value_and_error(X, terms, inner, level)
     cost = inner_value - value
     if cost > 0.5 * room:

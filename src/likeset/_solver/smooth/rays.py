@@ -1,13 +1,13 @@
 r"""From a point inside C along a ray to the boundary of C.
 
-All arithmetic is centred at a point theta_c inside C = { F <= level, |theta| <= radius }: with delta = theta -
+All arithmetic is centred at a point theta_c inside C = { F <= level, |theta| <= bound }: with delta = theta -
 theta_c, u = X delta and z = X theta_c,
 
     dF(delta) = F(theta_c + delta) - F(theta_c) = g_c'delta + sum_k D_k(u_k) <= e        (likelihood)
     |delta|^2 + 2 theta_c'delta <= e2                                                    (ball)
 
 where D_k(u) = phi_k(z_k + u) - phi_k(z_k) - phi_k'(z_k) u is a Bregman remainder, e = level - F(theta_c) and
-e2 = radius^2 - |theta_c|^2. On the ray t -> t y both are functions of one variable, and u = t (X y) costs nothing.
+e2 = bound^2 - |theta_c|^2. On the ray t -> t y both are functions of one variable, and u = t (X y) costs nothing.
 The ball gives a closed form t_ball; the likelihood gives
 
     psi(t) = t g_c'y + sum_k D_k(t u_k) - e,       psi(0) = -e < 0, psi convex,

@@ -51,7 +51,7 @@ class CentredSet:
     X: Array
     terms: SmoothTerms
     theta_c: Array
-    radius: float
+    bound: float
     e: float
     e2: float
     z: Array
@@ -119,10 +119,10 @@ class CentredSet:
         rounding = ROUNDING * float(np.linalg.norm(self.theta_c))  # a smaller gap is lost in a'theta_c + a'delta
         for _ in range(MAX_ITERATIONS):
             G = self.g_c + slopes @ self.X
-            bound, lam, mu, slack_g, slack_b = certify(A, Y, G, rise, self.theta_c, self.e, self.e2, self.radius)
-            upper[rows] = bound = np.minimum(upper[rows], bound)
+            ceiling, lam, mu, slack_g, slack_b = certify(A, Y, G, rise, self.theta_c, self.e, self.e2, self.bound)
+            upper[rows] = ceiling = np.minimum(upper[rows], ceiling)
             best[rows] = Y
-            going = (bound - value > np.maximum(tolerance * bound, rounding)) & (damping < MAX_DAMPING)
+            going = (ceiling - value > np.maximum(tolerance * ceiling, rounding)) & (damping < MAX_DAMPING)
             left = np.flatnonzero(going)
             if len(left) == 0:
                 break
@@ -216,7 +216,7 @@ def packed_indices(d: int) -> tuple[IntArray, IntArray]:
     return np.triu_indices(d)  # type: ignore[return-value]
 
 
-def centre_terms(X: Array, terms: SmoothTerms, theta_c: Array, radius: float, e: float, e2: float) -> CentredSet:
+def centre_terms(X: Array, terms: SmoothTerms, theta_c: Array, bound: float, e: float, e2: float) -> CentredSet:
     """Everything about the centre that all directions share."""
     z = X @ theta_c
     _, first, second = evaluate_terms(terms, z)
@@ -225,7 +225,7 @@ def centre_terms(X: Array, terms: SmoothTerms, theta_c: Array, radius: float, e:
         X=X,
         terms=terms,
         theta_c=theta_c,
-        radius=radius,
+        bound=bound,
         e=e,
         e2=e2,
         z=z,

@@ -3,7 +3,7 @@ r"""The next point of every direction: a quadratic step that stays near both bou
 At a point theta = theta_c + delta of C with gradient g and multipliers (lam, mu)
 (:mod:`~likeset._solver.certificate`), the Lagrangian bends like  M = lam H + mu I,  and the linearised problem
 
-    max a'p - p'Mp/2   subject to   g'p <= slack_g = e - dF,    theta'p <= slack_b = (radius^2 - |theta|^2)/2
+    max a'p - p'Mp/2   subject to   g'p <= slack_g = e - dF,    theta'p <= slack_b = (bound^2 - |theta|^2)/2
 
 has the solution  p = M^-1 (a - alpha g - beta theta)  with (alpha, beta) from four possible sets of active constraints
 (:func:`active_multipliers`).

@@ -1,4 +1,4 @@
-r"""Smooth sets without a ball: radius = inf.
+r"""Smooth sets without a ball: bound = inf.
 
 The set is solved inside an auxiliary ball. If the maximiser is well inside, the ball did not matter, and an outer
 bound that does not know the ball comes from the separable dual: for any lam > 0 and any v with  lam X'v = a,
@@ -31,7 +31,7 @@ from likeset._typing import Array
 from likeset.curves import term_minima
 
 LADDER = (3e1, 3e3, 3e5, 3e7)  # radii of the auxiliary balls, in units of 1/(smallest singular value of X)
-WELL_INSIDE = 0.9  # share of the radius up to which the auxiliary ball counts as inactive
+WELL_INSIDE = 0.9  # share of the bound up to which the auxiliary ball counts as inactive
 MAX_NEWTON = 60
 EXACT = 1e-12  # relative error up to which lam X'v = a counts as an equality
 
@@ -68,8 +68,8 @@ class UnboundedSet:
 
     def _rung(self, rung: int) -> tuple[Array, CentredSet]:
         if rung not in self.rungs:
-            radius = LADDER[rung] * self.unit
-            _, centre, _, inside = bounded_set(self.X, self.terms, self.level, radius, flat=False)
+            bound = LADDER[rung] * self.unit
+            _, centre, _, inside = bounded_set(self.X, self.terms, self.level, bound, flat=False)
             self.rungs[rung] = centre, inside
         return self.rungs[rung]
 
@@ -77,16 +77,16 @@ class UnboundedSet:
 def unbounded_set(X: Array, terms: SmoothTerms, level: float) -> tuple[str, Array, float, UnboundedSet | None]:
     """(status, theta_c, certified lower bound of min F, the set) for X of full column rank."""
     unit = 1.0 / float(np.linalg.svd(X, compute_uv=False)[-1])
-    bound, theta = -np.inf, np.zeros(X.shape[1])
+    lower, theta = -np.inf, np.zeros(X.shape[1])
     for rung, size in enumerate(LADDER):
         status, theta, _, inside = bounded_set(X, terms, level, size * unit, flat=False)
-        bound = max(bound, dual_minimum(X, terms, theta))
-        if bound > level + value_and_error(X, terms, theta, level)[1]:
-            return "empty", theta, bound, None
+        lower = max(lower, dual_minimum(X, terms, theta))
+        if lower > level + value_and_error(X, terms, theta, level)[1]:
+            return "empty", theta, lower, None
         if status != "empty":
-            return status, theta, bound, UnboundedSet(X, terms, level, unit, theta, rung, {rung: (theta, inside)})
+            return status, theta, lower, UnboundedSet(X, terms, level, unit, theta, rung, {rung: (theta, inside)})
     # No point found, no certificate of emptiness either: nothing is known beyond that.
-    return "point", theta, bound, UnboundedSet(X, terms, level, unit, theta, len(LADDER))
+    return "point", theta, lower, UnboundedSet(X, terms, level, unit, theta, len(LADDER))
 
 
 def dual_bounds(inside: CentredSet, A: Array, delta: Array) -> Array:
@@ -112,7 +112,7 @@ def dual_bounds(inside: CentredSet, A: Array, delta: Array) -> Array:
         conjugate = np.sum(value_c - value + slope * u, axis=1)  # S u - D
         residual = np.linalg.norm(A - lam[:, None] * (slope @ X), axis=1)
         exact = residual <= EXACT * (1.0 + lam * (np.abs(slope) @ np.linalg.norm(X, axis=1)))
-        bounds = lam * (inside.e + conjugate) + residual * inside.radius
+        bounds = lam * (inside.e + conjugate) + residual * inside.bound
     return np.where(reached & exact & np.isfinite(bounds), bounds, np.inf)
 
 
@@ -127,10 +127,10 @@ def dual_minimum(X: Array, terms: SmoothTerms, theta: Array) -> float:
         # Tangents around theta: the residual of X'v = 0, all rounding, then does no harm nearby.
         residual = float(np.linalg.norm(slope @ X))
         exact = residual <= EXACT * float(np.sum(np.abs(slope) @ np.linalg.norm(X, axis=1)))
-        bound = float(np.sum(value - slope * (Z - z))) - residual * float(np.linalg.norm(theta))
-    if not (reached[0] and exact and np.isfinite(bound)):
-        bound = -np.inf
-    return max(bound, termwise_minimum(terms))
+        lower = float(np.sum(value - slope * (Z - z))) - residual * float(np.linalg.norm(theta))
+    if not (reached[0] and exact and np.isfinite(lower)):
+        lower = -np.inf
+    return max(lower, termwise_minimum(terms))
 
 
 def termwise_minimum(terms: SmoothTerms) -> float:
