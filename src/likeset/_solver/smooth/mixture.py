@@ -28,6 +28,7 @@ from likeset._solver.problem import (
     MixtureSet,
     Solution,
     is_quadratic,
+    with_zero_column,
 )
 from likeset._solver.smooth.centred import CentredTerms, centred_at, extremes
 from likeset._solver.smooth.mixture_newton import maximise_directions
@@ -68,8 +69,8 @@ class Prepared(Kernel):
         axes = np.zeros((d + 1, d + 1))
         axes[:d, :d], axes[d, d] = self.axes, 1.0
         flat = body._replace(
-            Xt=np.vstack([body.Xt, np.zeros(body.Xt.shape[1])]), theta_c=np.append(self.ball.centre @ self.axes, 0.0),
-            bound=self.ball.bound, e2=self.ball.room,
+            X=with_zero_column(body.X), Xt=np.vstack([body.Xt, np.zeros(len(body.X))]),
+            theta_c=np.append(self.ball.centre @ self.axes, 0.0), bound=self.ball.bound, e2=self.ball.room,
         )  # fmt: skip
         return replace(
             self, centre=np.append(self.centre, 0.0), body=flat, axes=axes, curvatures=np.append(self.curvatures, 0.0),
@@ -129,9 +130,10 @@ def prepare(target: MixtureSet) -> Prepared:
     rows = _rows(target)
     entries = _entries(target, rows, seen.first)
     centred = _centred(target, seen.z[rows.first])
+    turned = X[rows.first] @ axes
     body = Centred(
-        np.ascontiguousarray((X[rows.first] @ axes).T), centred, extremes(centred), *entries, log_voices,
-        ball.centre @ axes, ball.bound, e, ball.room,
+        turned, np.ascontiguousarray(turned.T), centred, extremes(centred), *entries, log_voices, ball.centre @ axes,
+        ball.bound, e, ball.room,
     )  # fmt: skip
     outer = bound * (1 + 32 * EPS)
     return Prepared(
@@ -193,14 +195,15 @@ def _entries(target: MixtureSet, rows: _Rows, tilts: Array) -> tuple[IntArray, I
     starts, shape = voices.starts, (len(voices.log_shares), count)
     if len(voices.members) >= MOSTLY * shape[0] * count:
         places = voices.owners * count + rows.of[voices.members]
-        parts = (np.bincount(places, part[voices.members], shape[0] * count) for part in (amounts, tilts))
-        return starts, np.empty(0, dtype=np.int64), *(part.reshape(shape) for part in parts)
+        added = (np.bincount(places, part[voices.members], shape[0] * count) for part in (amounts, tilts))
+        dense, tilted = (part.astype(np.float64).reshape(shape) for part in added)
+        return starts, np.empty(0, dtype=np.int64), dense, tilted
     if count == len(rows.of):  # every term has a row of its own
         return starts, voices.members, amounts[None, voices.members], tilts[None, voices.members]
     places, entry = np.unique(voices.owners * count + rows.of[voices.members], return_inverse=True)
-    parts = (np.bincount(entry.ravel(), part[voices.members])[None] for part in (amounts, tilts))
+    some, tilted = (np.bincount(entry.ravel(), part[voices.members])[None] for part in (amounts, tilts))
     starts = np.searchsorted(places, np.arange(shape[0] + 1) * count).astype(np.int64)
-    return starts, places % count, *parts
+    return starts, places % count, some, tilted
 
 
 def _reach(target: MixtureSet, seen: Look) -> float:

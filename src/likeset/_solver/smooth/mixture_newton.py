@@ -131,7 +131,7 @@ def curvature(c: Centred, at: Local, lam: float, mu: float, w: Scratch) -> tuple
     if w.H.shape[0] > 0:
         small_hessian(c, at, w.g, w.H, w.row, w.apart)
         return w.H, np.empty(0)
-    return leading_hessian(hessian_factor(c, at, w.g, w.apart), lam, mu)
+    return leading_hessian(hessian_factor(c, at, w.g), lam, mu)
 
 
 @inner()

@@ -43,13 +43,14 @@ ENDLESS = 1e250  # growth that stands for infinity
 class Centred(NamedTuple):
     """Phi around a point theta_c; compiled functions take it as one argument.
 
-    ``Xt`` is X transposed, ``terms`` are those of the rows around z = X theta_c, ``extreme`` the numbers of
-    :func:`extremes`. Voice k has the entries amounts[k] and tilts[k], one for every row; or, if there are ``rows``,
-    the entries starts[k] : starts[k + 1] of ``rows``, amounts[0] and tilts[0]. ``log_voices`` are the log r_k at
-    theta_c.
+    ``X`` comes twice, ``Xt`` is it transposed; ``terms`` are those of the rows around z = X theta_c, ``extreme`` the
+    numbers of :func:`extremes`. Voice k has the entries amounts[k] and tilts[k], one for every row; or, if there are
+    ``rows``, the entries starts[k] : starts[k + 1] of ``rows``, amounts[0] and tilts[0]. ``log_voices`` are the log r_k
+    at theta_c.
     The set is Phi - Phi(theta_c) <= e, |delta|^2 + 2 theta_c'delta <= e2.
     """
 
+    X: Array
     Xt: Array
     terms: CentredTerms
     extreme: IntArray
@@ -294,9 +295,9 @@ def small_hessian(c: Centred, at: Local, g: Array, H: Array, row: Array, apart: 
 
 
 @inner()
-def hessian_factor(c: Centred, at: Local, g: Array, apart: Array) -> Array:
+def hessian_factor(c: Centred, at: Local, g: Array) -> Array:
     """S with S'S the Hessian of Phi: rows sqrt(mass_b A''_b) x_b and sqrt(r_k) (J_k - g), but for silent ones."""
-    d, K = c.Xt.shape
+    K, d = c.X.shape
     W = at.voices.shape[0]
     S = np.empty((K + W, d))
     rows, heaviest = 0, 0.0
@@ -307,13 +308,24 @@ def hessian_factor(c: Centred, at: Local, g: Array, apart: Array) -> Array:
         if weight > QUIET * heaviest:
             root = math.sqrt(weight)
             for j in range(d):
-                S[rows, j] = root * c.Xt[j, b]
+                S[rows, j] = root * c.X[b, j]
             rows += 1
     for k in range(W):
         if at.voices[k] > QUIET:
-            gradient_apart(c, k, at, g, apart)
+            for j in range(d):
+                S[rows, j] = -g[j]
+            for i in range(K if c.rows.shape[0] == 0 else c.starts[k + 1] - c.starts[k]):
+                if c.rows.shape[0] == 0:
+                    b, incline = i, c.tilts[k, i] + c.amounts[k, i] * at.slope[i]
+                else:
+                    entry = c.starts[k] + i
+                    b = c.rows[entry]
+                    incline = c.tilts[0, entry] + c.amounts[0, entry] * at.slope[b]
+                if incline != 0.0:
+                    for j in range(d):
+                        S[rows, j] += incline * c.X[b, j]
             root = math.sqrt(at.voices[k])
             for j in range(d):
-                S[rows, j] = root * apart[j]
+                S[rows, j] *= root
             rows += 1
     return S[:rows]
