@@ -195,15 +195,21 @@ def _entries(target: MixtureSet, rows: _Rows, tilts: Array) -> tuple[IntArray, I
     starts, shape = voices.starts, (len(voices.log_shares), count)
     if len(voices.members) >= MOSTLY * shape[0] * count:
         places = voices.owners * count + rows.of[voices.members]
-        added = (np.bincount(places, part[voices.members], shape[0] * count) for part in (amounts, tilts))
-        dense, tilted = (part.astype(np.float64).reshape(shape) for part in added)
-        return starts, np.empty(0, dtype=np.int64), dense, tilted
+        return starts, np.empty(0, dtype=np.int64), *_added(places, shape, voices.members, amounts, tilts)
     if count == len(rows.of):  # every term has a row of its own
         return starts, voices.members, amounts[None, voices.members], tilts[None, voices.members]
     places, entry = np.unique(voices.owners * count + rows.of[voices.members], return_inverse=True)
-    some, tilted = (np.bincount(entry.ravel(), part[voices.members])[None] for part in (amounts, tilts))
     starts = np.searchsorted(places, np.arange(shape[0] + 1) * count).astype(np.int64)
-    return starts, places % count, some, tilted
+    return starts, places % count, *_added(entry.ravel(), (1, len(places)), voices.members, amounts, tilts)
+
+
+def _added(
+    places: IntArray, shape: tuple[int, int], members: IntArray, amounts: Array, tilts: Array
+) -> tuple[Array, Array]:
+    """The amounts and the tilts of the members, added up where they belong."""
+    size = shape[0] * shape[1]
+    first, second = np.bincount(places, amounts[members], size), np.bincount(places, tilts[members], size)
+    return first.astype(np.float64).reshape(shape), second.astype(np.float64).reshape(shape)
 
 
 def _reach(target: MixtureSet, seen: Look) -> float:
