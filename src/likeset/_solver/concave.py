@@ -108,12 +108,14 @@ class ConcaveSearch:
         i = max(range(len(points)), key=lambda j: points[j][1])
         if not 0 < i < len(points) - 1:
             return None
-        (p, at_p, _), (q, at_q, _), (r, at_r, _) = points[i - 1 : i + 2]
-        rise, fall = (at_q - at_p) / (q - p), (at_q - at_r) / (r - q)
-        bend = (rise + fall) / (r - p)
+        p, q, r = (point[0] for point in points[i - 1 : i + 2])
+        # The three that are closest together tell most, even if the top is beyond them.
+        triples = [points[j : j + 3] for j in (i - 2, i - 1, i) if j >= 0 and j + 3 <= len(points)]
+        top, bend = _vertex(min(triples, key=lambda three: three[2][0] - three[0][0]))
+        if not (0.0 < bend < inf and p < top < r):
+            top, bend = _vertex(points[i - 1 : i + 2])
         if not 0.0 < bend < inf:
             return None
-        top = q + 0.5 * (rise * (r - q) - fall * (q - p)) / (bend * (r - p))
         apart = APART * sqrt(tolerance / bend)
         if abs(top - q) > 0.5 * apart:
             far = max(apart, 0.05 * min(q - p, r - q))  # not so near to what is known that nothing is learnt
@@ -122,6 +124,14 @@ class ConcaveSearch:
         if r - q > 2.0 * apart:
             return q + apart, 0.5 * apart
         return (q - apart, 0.5 * apart) if q - p > 2.0 * apart else None
+
+
+def _vertex(three: list[tuple[float, float, float]]) -> tuple[float, float]:
+    """Where the parabola through three points has its top, and c in c (p - top)^2."""
+    (p, at_p, _), (q, at_q, _), (r, at_r, _) = three
+    rise, fall = (at_q - at_p) / (q - p), (at_q - at_r) / (r - q)
+    bend = (rise + fall) / (r - p)
+    return q + 0.5 * (rise * (r - q) - fall * (q - p)) / (bend * (r - p)) if bend > 0.0 else q, bend
 
 
 def _line(points: list[tuple[float, float, float]], far: int, near: int) -> Line | None:

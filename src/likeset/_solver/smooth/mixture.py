@@ -193,12 +193,12 @@ def _entries(target: MixtureSet, rows: _Rows, tilts: Array) -> tuple[IntArray, I
     voices, count = target.voices, len(rows.first)
     amounts = target.terms.a if isinstance(target.terms, CurveTerms) else np.ones(len(tilts))
     starts, shape = voices.starts, (len(voices.log_shares), count)
-    if len(voices.members) >= MOSTLY * shape[0] * count:
-        places = voices.owners * count + rows.of[voices.members]
+    places, fewest = voices.owners * count + rows.of[voices.members], MOSTLY * shape[0] * count
+    if len(places) >= fewest and np.count_nonzero(np.bincount(places)) >= fewest:
         return starts, np.empty(0, dtype=np.int64), *_added(places, shape, voices.members, amounts, tilts)
     if count == len(rows.of):  # every term has a row of its own
         return starts, voices.members, amounts[None, voices.members], tilts[None, voices.members]
-    places, entry = np.unique(voices.owners * count + rows.of[voices.members], return_inverse=True)
+    places, entry = np.unique(places, return_inverse=True)
     starts = np.searchsorted(places, np.arange(shape[0] + 1) * count).astype(np.int64)
     return starts, places % count, *_added(entry.ravel(), (1, len(places)), voices.members, amounts, tilts)
 
