@@ -11,7 +11,8 @@ from scipy.stats import norm
 
 import likeset as ls
 from benchmarks.common import Report
-from likeset._solver.pairs import PairSet
+from likeset._solver.pairs import PairSet, diagonal
+from likeset.study.engine import SHARE
 
 ALPHA = 0.05
 MOST, STEP = 60_000, 1000  # users, and users between two looks
@@ -21,8 +22,9 @@ ARMS = np.eye(2)
 
 
 METHODS = {
-    "pairs": "pairs (exact)", "joint": "joint set (exact)", "asymptotic": "asymptotic sequence",
-    "five looks": "five looks", "fixed": "one look at the end", "peeked": "the same test at every look",
+    "pairs": "pairs (exact)", "study": "a study (exact)", "joint": "joint set (exact)",
+    "asymptotic": "asymptotic sequence", "five looks": "five looks", "fixed": "one look at the end",
+    "peeked": "the same test at every look",
 }  # fmt: skip
 EFFECTS = {0.003: (0.0045, 0.006), 0.029: (0.0335, 0.038), 0.3: (0.31, 0.32)}  # base rate: rates of the variant
 NULLS = 200  # runs with equal rates
@@ -152,6 +154,7 @@ def decided(n: Any, s: Any) -> dict[str, float]:
     crossed = z[looks] >= OBRIEN_FLEMING * np.sqrt(LOOKS / np.arange(1, LOOKS + 1))
     return {
         "pairs": _first(total, _pairs(n, s, ls.Contrasts(ARMS[1:], simultaneous=False, minus=ARMS[0]))),
+        "study": _first(total, _pairs(n, s, ls.Contrasts(ARMS[1:], minus=ARMS[0], share=SHARE, others=None))),
         "joint": _first(total, _joint(n, s)),
         "asymptotic": _first(total, _asymptotic(n, s, ALPHA)),
         "five looks": float(total[looks[np.argmax(crossed)]]) if crossed.any() else np.inf,
@@ -201,16 +204,5 @@ def _joint(n: Any, s: Any) -> list[bool]:
 
 
 def _excludes_zero(pair: PairSet) -> bool:
-    """Whether no (z, z) is in the set: on slabs of the diagonal with the certified floor."""
-    edges = np.linspace(float(pair.low.max()), float(pair.high.min()), 65)
-    low, high = edges[:-1], edges[1:]
-    for _ in range(12):
-        alive = pair.floors(np.column_stack([low, low]), np.column_stack([high, high])) <= pair.level
-        low, high = low[alive], high[alive]
-        if len(low) == 0:
-            return True
-        middle = 0.5 * (low + high)
-        if (pair.values(np.column_stack([middle, middle])) <= pair.level).any():
-            return False
-        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
-    return False
+    """Whether no (z, z) is in the set."""
+    return diagonal(pair).apart != 0

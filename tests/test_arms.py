@@ -10,8 +10,11 @@ from scipy.stats import binom
 
 import likeset as ls
 from likeset import checks
-from likeset._solver.pairs import largest_difference
+from likeset._solver.pairs import diagonal
+from likeset._solver.planar import Outline
+from likeset._solver.problem import CurveTerms
 from likeset.answers.mean_contrasts import scale_of
+from likeset.curves import Curve
 from likeset.evidence.pairs import effects
 from likeset.families.canonical import canonical_form
 
@@ -95,16 +98,168 @@ def test_bounds_agree_with_brute_force(family, of, bound):
     assert high[0] - best.max() < 0.01 * (high - low)[0] + step and best.min() - low[0] < 0.01 * (high - low)[0] + step
 
 
-def test_the_search_is_certified():
-    pair = pair_of(observed(ls.Bernoulli(), n=80), 1, 0)
-    for of in ("difference", "ratio", "odds"):
-        scale = scale_of(ls.Bernoulli(), of)
-        upper, attained = largest_difference(pair, scale.F, scale.rising)
-        assert attained <= upper <= attained + 2e-3 * abs(upper)
-    floors = np.random.default_rng(0).uniform(-3, 2, size=(50, 2))
-    size = np.random.default_rng(1).uniform(0, 1, size=(50, 2))
-    for corner in ((0.0, 0.0), (1.0, 0.0), (0.3, 0.7), (1.0, 1.0)):
-        assert (pair.floors(floors, floors + size) <= pair.values(floors + size * corner) + 1e-9).all()
+@pytest.mark.parametrize("family", FAMILIES, ids=repr)
+def test_the_ratio_is_convex_in_the_means(family):
+    """Along random segments of the plane of means, which is not so in the predictors; with its gradient."""
+    pair, rng = pair_of(observed(family, n=80), 1, 0), np.random.default_rng(2)
+    z = rng.uniform(-2.5, 2.5, size=(2, 300, 2)) + canonical_form(family).shift
+    first, last = (pair.means(one) for one in z)
+    np.testing.assert_allclose(pair.heights(first)[0], pair.values(z[0]), rtol=1e-9, atol=1e-9)
+    middle = 0.5 * (first + last)
+    (left, right, between), (slopes, _, _) = zip(*(pair.heights(m) for m in (first, last, middle)), strict=True)
+    assert (between <= 0.5 * (left + right) + 1e-9 * (1 + np.abs(left) + np.abs(right))).all()
+    tangents = left + (slopes * (middle - first)).sum(axis=1)
+    assert (between >= tangents - 1e-9 * (1 + np.abs(left))).all()
+    if family.discrete:
+        in_z = pair.values(0.5 * (z[0] + z[1])) - 0.5 * (pair.values(z[0]) + pair.values(z[1]))
+        assert np.isfinite(in_z).all()
+    step = 1e-6 * first
+    for axis in range(2):
+        moved = first + step * (np.arange(2) == axis)
+        slope = (pair.heights(moved)[0] - left) / step[:, axis]
+        np.testing.assert_allclose(slope, slopes[:, axis], rtol=1e-3, atol=1e-3 * np.abs(slopes).max())
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=repr)
+def test_the_least_evidence_on_the_diagonal_is_certified(family):
+    """Against a fine grid; and every point on the other side of the diagonal has more than the least on it."""
+    for theta in ((-0.5, 0.3, 0.0), (0.0, 0.0, 0.0), (0.8, -0.9, 0.0)):
+        pair = pair_of(observed(family, n=90, theta=theta), 1, 0)
+        found = diagonal(pair)
+        z = np.linspace(float(pair.low.max()), float(pair.high.min()), 4001)
+        least = np.concatenate([pair.values(part) for part in np.array_split(np.column_stack([z, z]), 8)]).min()
+        assert least - 1e-3 * (1 + abs(least)) <= found.least <= found.attained <= least + 1e-6
+        grid = np.stack(np.meshgrid(z[::100], z[::100], indexing="ij"), axis=-1).reshape(-1, 2)
+        values = pair.values(grid)
+        for sign in (-1, 1):
+            low, high = found.against(sign)
+            there = values[sign * (grid[:, 0] - grid[:, 1]) >= 0].min()
+            assert low <= there + 1e-9 and low <= high
+            if low == found.least:
+                assert high <= there + 1e-6  # what the whole half-plane has is on its edge
+
+
+def test_contrasts_and_evidence_say_the_same():
+    """At every level: no difference is excluded by all contrasts, by the e-value, and by one side of it, or by none."""
+    seen = set()
+    cases = ((ls.Bernoulli(), True), (ls.Bernoulli(), False), (ls.Poisson(), True), (ls.Gamma(2.0), False))
+    for family, simultaneous in cases:
+        for n, theta in ((40, (-0.5, 0.3, 0.0)), (100, (-0.9, 0.8, 0.0)), (100, (0.8, -0.9, 0.0))):
+            s = observed(family, n=n, theta=theta, simultaneous=simultaneous).set
+            asked = ARMS[1:] - ARMS[0]
+            e = s.evidence(asked, equal=0.0).log_e_value
+            below, above = s.evidence(asked, below=0.0).log_e_value, s.evidence(-2.0 * asked, below=0.0).log_e_value
+            assert np.array_equal(above, s.evidence(asked, above=0.0).log_e_value)
+            assert (np.maximum(below, above) == e).all() and (np.minimum(below, above) <= 0.0).all()
+            decided = e > -np.log(s.alpha)
+            for of in ("difference", "ratio", *(["odds"] if hasattr(family, "trials") else [])):
+                low, high = s.contrast(ARMS[1:], ARMS[[0]], of=of)
+                neutral = 0.0 if of == "difference" else 1.0
+                assert np.array_equal(decided, (low > neutral) | (high < neutral))
+                assert np.array_equal(decided & (below > above), low > neutral)
+            seen |= set(decided.tolist())
+    assert seen == {True, False}
+
+
+def test_limits_other_than_zero_are_for_the_other_voices():
+    s = observed(
+        ls.Bernoulli(),
+        n=200,
+        theta=(-0.7, 0.6, 0.0),
+        simultaneous=True,
+        voices=ls.Contrasts(ARMS[[1]], minus=ARMS[0], others=None),
+    ).set
+    asked, low = ARMS[[1]] - ARMS[0], s.lower(ARMS[[1]] - ARMS[0])
+    assert s.evidence(asked, below=low - 1e-6).e_value[0] > 10.0 >= s.evidence(asked, below=low + 1e-6).e_value[0]
+    found = s.evidence(np.repeat(asked, 2, axis=0), below=[0.0, 1e-9]).log_e_value
+    assert found[0] > found[1] + 1.0  # the pair knows more
+
+
+def test_a_pair_without_plausible_means_refutes_the_model():
+    """The truth lies outside Theta: long before the other voices are sure of it, a pair that shares the level is."""
+    for simultaneous in (True, False):
+        voices = ls.Contrasts(ARMS[[1]], simultaneous, minus=ARMS[0], others=None, share=0.9)
+        sequence = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(3, 1.0), 0.05, voices=voices, alarm=False)
+        sequence.update(ARMS[:2], [10.0, 4.0], trials=[20, 20])
+        assert not sequence.set.is_empty
+        sequence.update(ARMS[:2], [90.0, 0.0], trials=[180, 180])
+        s = sequence.set
+        assert s.log_ratio([0.0, -0.99, 0.0]) < np.log(20.0)
+        with pytest.raises(ls.EmptySetError):
+            s.contrast(ARMS[[1]], ARMS[[0]])
+        assert s.is_empty == simultaneous
+        if simultaneous:
+            assert (s.evidence(ARMS, below=[0.1, 0.0, 0.5]).e_value > 20.0).all()
+
+
+def test_what_was_never_observed_has_no_bound():
+    for family in (ls.Poisson(), ls.Bernoulli(), ls.Gamma(2.0)):
+        voices = ls.Contrasts(ARMS[1:], minus=ARMS[0], others=None)
+        sequence = ls.ConfidenceSequence(family, ls.Linear(3), 0.1, voices=voices)
+        sequence.update(ARMS[[0] * 40], family.sample(np.zeros(40), np.random.default_rng(3)))
+        low, high = sequence.set.contrast(ARMS[[1]], ARMS[[0]], of="ratio")
+        assert low[0] == 0.0 and (high[0] == np.inf or (hasattr(family, "trials") and high[0] > 1.0))
+        assert sequence.set.evidence(ARMS[[1]] - ARMS[[0]], equal=0.0).log_e_value[0] <= 0.0
+        sequence.update(ARMS[[1] * 40], np.full(40, 1e-9) if family.discrete is False else np.zeros(40))
+        low, high = sequence.set.contrast(ARMS[[1]], ARMS[[0]], of="ratio")
+        assert 0.0 <= low[0] < 1e-3 and high[0] < 1.0
+        empty = ls.ConfidenceSequence(family, ls.Linear(3), 0.1, voices=voices).set.contrast(ARMS[[1]], ARMS[[0]])
+        assert empty.lower[0] < 0.0 < empty.upper[0]
+
+
+@pytest.mark.parametrize("family", [ls.Bernoulli(), ls.Geometric()], ids=repr)
+def test_ratios_far_from_zero_need_no_origin(family):
+    """Softplus terms are counted from zero (the solver refuses origins for them); also where means are extreme."""
+    voices = ls.Contrasts(ARMS[[1]], minus=ARMS[0], others=None)
+    sequence = ls.ConfidenceSequence(family, ls.Linear(3), 0.1, voices=voices)
+    trials = {"trials": [1_000_000, 300_000]} if hasattr(family, "trials") else {}
+    sequence.update(ARMS[:2], [5.0, 4.0] if trials else [2e7, 5e8], **trials)
+    s, ledger = sequence.set, sequence.ledger
+    assert s._evidence.terms.origins is None
+    at = np.array([-12.2, -11.0] if trials else [16.0, 20.0])  # of the control and the variant
+    law = [ls.Binomial(n) for n in trials["trials"]] if trials else [family, family]
+    y, log_q = ledger.y.rows, ledger.log_q.rows.sum()
+    log_p = np.array([float(one.log_density(v, z)) for one, v, z in zip(law, y, at, strict=True)])
+    parts = [np.log(0.3) + log_q - log_p.sum()]
+    for (u, v), weight in zip(*effects(), strict=True):
+        moved = [float(one.log_density(w, z)) for one, w, z in zip(law, y, (at[0] + v, at[1] + u), strict=True)]
+        parts.append(np.log(0.7) + weight + sum(moved) - log_p.sum())
+    assert pair_of(sequence, 1, 0).values(at[None, ::-1])[0] == pytest.approx(np.logaddexp.reduce(parts), abs=1e-5)
+    with pytest.raises(ValueError, match="origins"):
+        CurveTerms(Curve.SOFTPLUS, np.ones(1), np.ones(1), np.ones(1))
+
+
+def test_polygons_hold_ellipses():
+    """The outline of a convex set from outside, against the closed form: found from a far start, thin, empty."""
+    rng = np.random.default_rng(4)
+    for number in range(30):
+        root = rng.normal(size=(2, 2)) * [1.0, 10.0 ** rng.uniform(-3, 1)]
+        M = np.linalg.inv(root @ root.T)
+        middle, level = rng.uniform(-1, 1, 2), 1.0 if number % 5 else -0.1
+        box = np.sqrt(np.diag(root @ root.T)) * 3.0
+
+        def f(v, M=M, middle=middle):
+            away = v - middle
+            return np.einsum("ni,ij,nj->n", away, M, away), 2.0 * away @ M
+
+        found = Outline(f, level, middle - box, middle + box, middle + rng.uniform(-1, 1, 2) * box)
+        if level < 0.0:
+            assert found.is_empty and found.largest(np.array, np.array) == (-np.inf, -np.inf)
+            continue
+        for a, b in ((1.0, -1.0), (-1.0, 1.0), (1.0, 0.0), (0.3, 2.0)):
+            upper, attained = found.largest(lambda x, a=a: a * x, lambda y, b=b: b * y)
+            d = np.array([a, b])
+            width = np.sqrt(d @ root @ root.T @ d)
+            assert attained <= d @ middle + width * (1 + 1e-9) and d @ middle + width <= upper
+            assert upper - (d @ middle + width) <= 2e-3 * width
+
+
+def test_bounds_are_close_to_what_is_attained():
+    for n in (80, 2000):
+        s = observed(ls.Bernoulli(), n=n).set
+        for of in ("difference", "ratio", "odds"):
+            found = s.contrast(ARMS[[1]], ARMS[[0]], of=of)
+            assert 0.0 <= found.gap[0] <= 2e-3 * (found.upper - found.lower)[0]
 
 
 def test_simultaneous_pairs_and_pairs_of_their_own():

@@ -210,10 +210,13 @@ def test_the_table_is_what_the_engine_says():
     sequence.update(np.eye(3)[["ABC".index(v) for v in frame["variant"]]], frame["converted"])
     low, high = sequence.set.interval(np.eye(3))
     table = study.table().set_index("level")
-    np.testing.assert_array_equal(table["z_lower"], low)
-    np.testing.assert_allclose(table["upper"], 1 / (1 + np.exp(-high)), rtol=1e-14)
-    between = sequence.set.interval([[-1.0, 0.0, 1.0]])
-    np.testing.assert_allclose([table.odds_lower["C"], table.odds_upper["C"]], np.exp(np.ravel(between)))
+    assert (table["z_lower"] >= low).all() and (table["z_upper"] <= high).all()  # pairs know more of their two arms
+    assert (table["z_upper"] - table["z_lower"] < 0.97 * (high - low)).any()
+    np.testing.assert_allclose(table["upper"], 1 / (1 + np.exp(-table["z_upper"])), rtol=1e-14)
+    between = sequence.set.contrast([0.0, 0.0, 1.0], [1.0, 0.0, 0.0], of="odds")  # of the announced pair
+    np.testing.assert_array_equal([table.odds_lower["C"], table.odds_upper["C"]], np.ravel(tuple(between)))
+    e_value = sequence.set.evidence([-1.0, 0.0, 1.0], equal=0.0).e_value[0]
+    assert table.e_value["C"] == pytest.approx(e_value, rel=1e-12) and table.verdict["C"] == "better"
     counts = frame.groupby("variant")["converted"]
     np.testing.assert_array_equal(table["n"], counts.size())
     np.testing.assert_allclose(table["observed"], counts.mean())
@@ -274,6 +277,7 @@ LAWS = {
     "gaussian": lambda mean, rng: rng.normal(mean, 0.7),
     "laplace(scale=0.5)": lambda mean, rng: rng.laplace(mean, 0.5),
     "weibull(shape=1.5)": lambda mean, rng: rng.weibull(1.5, len(mean)) * np.exp(-mean / 1.5),
+    "geometric": lambda mean, rng: rng.poisson(np.exp(mean) * rng.exponential(size=len(mean))),
     "gamma(shape=2)": lambda mean, rng: np.exp(mean) * rng.gamma(2.0, 0.5, len(mean)),
 }
 
@@ -308,6 +312,7 @@ def test_answers_of_random_studies_never_disagree(law):
 
 def agreed(row, alpha, goal, margin):
     """The verdict of a row, which everything in it has to say as well."""
+    assert row["estimate"] is None or row["lower"] <= row["estimate"] <= row["upper"]
     ends = {"": (row["lower"], row["upper"], 0.0)} if row["kind"] == "coefficient" else {}
     for of, neutral in (("difference", 0.0), ("ratio", 1.0), ("odds", 1.0)):
         if row[f"{of}_lower"] is not None:
@@ -413,7 +418,8 @@ def test_daily_totals_are_rows():
     pieces = study._fresh().sequence
     sequence = ls.ConfidenceSequence(ls.Bernoulli(), study.set.space, voices=pieces.voices, alarm=pieces.alarm)
     sequence.update(np.eye(2)[[0, 1, 0, 1]], [d[2] for d in days], trials=[d[1] for d in days])
-    assert treated["z_lower"] == sequence.set.lower([[0.0, 1.0]])[0]
+    between = sequence.set.contrast([0.0, 1.0], [1.0, 0.0])
+    assert (treated["difference_lower"], treated["difference_upper"]) == (between.lower[0], between.upper[0])
 
 
 def test_counts_with_exposure_are_rates():

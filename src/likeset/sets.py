@@ -25,6 +25,7 @@ from likeset.answers.directions import split
 from likeset.answers.duels import ArmsInDuels, beaten
 from likeset.answers.evidence_against import evidence_against
 from likeset.answers.hypotheses import EValue
+from likeset.answers.mean_contrasts import PairAnswers, refuted_by_pairs
 from likeset.answers.outline import outline
 from likeset.answers.pairs import Bounds, bounds_of_function
 from likeset.answers.peaks import Peak, maximise_upper
@@ -73,6 +74,7 @@ class LikelihoodSet:
         self._questions = questions
         self._evidence = evidence if questions is None else questions.of_all(evidence)
         self._own_sets: dict[int, LikelihoodSet] = {}
+        self._pairs: dict[tuple[bytes, bytes], PairAnswers | None] = {}  # of arms, as far as they were asked about
         self._heard = heard
 
     def __repr__(self) -> str:
@@ -111,8 +113,16 @@ class LikelihoodSet:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no parameter is plausible: a certified alarm, at level alpha, that the model is wrong."""
-        return not self._evidence.says_nothing and self._kernel.status == "empty"
+        """Whether no parameter is plausible: a certified alarm, at level alpha, that the model is wrong.
+
+        Pairs of arms that share the error level say so as well: with one of them that leaves no two means, none is.
+        """
+        empty = not self._evidence.says_nothing and self._kernel.status == "empty"
+        return empty or self._refuted_by_pairs
+
+    @cached_property
+    def _refuted_by_pairs(self) -> bool:
+        return refuted_by_pairs(self)
 
     @property
     def has_alarm(self) -> bool:
@@ -196,7 +206,9 @@ class LikelihoodSet:
         most alpha. It exceeds 1/alpha exactly when the bounds of this set exclude the hypothesis: with ``below=c`` when
         ``lower(x) > c``; if the set is empty, whatever the hypothesis.
 
-        Where a function space carries a ``charge``, that many nats are taken off.
+        Where a function space carries a ``charge``, that many nats are taken off. Whether two announced arms are alike,
+        or which is the larger, x = a - a' with the limit 0, is answered by the pair's own set: beyond 1/alpha exactly
+        when :meth:`contrast` excludes "no difference". Other limits are for the other voices.
 
         >>> import likeset as ls
         >>> seq = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(dim=1, bound=3.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._typing import Array, IntArray
 from likeset.answers.hypotheses import EValue, least_evidence
+from likeset.answers.mean_contrasts import evidence_of_pairs
 from likeset.answers.points import against_points
 from likeset.arguments import real_array
 from likeset.errors import InvalidArgumentError, ShapeError
@@ -37,12 +38,13 @@ def evidence_against(s: LikelihoodSet, x: Any, below: Any, above: Any, equal: An
     if len(given) != 1:
         said = "comes without a hypothesis" if not given else f"comes with {len(given)} hypotheses"
         raise InvalidArgumentError("x", x, said, "give one of below=, above= and equal=")
-    inside, outside, limit, asked = _rows_and_limits(s, x, given[0], limits[given[0]])
-    low, high = np.full(len(limit), -inf), np.full(len(limit), -inf)
+    raw, inside, outside, limit, asked = _rows_and_limits(s, x, given[0], limits[given[0]])
+    pairs, low, high = evidence_of_pairs(s, raw, limit, given[0])
+    low, high = np.where(pairs, low, -inf), np.where(pairs, high, -inf)
     bent = np.zeros(len(limit), dtype=bool)
     for sign in {"below": (-1.0,), "above": (1.0,), "equal": (-1.0, 1.0)}[given[0]]:
-        for question in np.unique(asked):
-            rows, answering = asked == question, s if question < 0 else s._of_its_own(int(question))
+        for question in np.unique(asked[~pairs]):
+            rows, answering = (asked == question) & ~pairs, s if question < 0 else s._of_its_own(int(question))
             with SingleThreadedBlas():
                 least, most = least_evidence(answering, sign * inside[rows], outside[rows], sign * limit[rows])
             if given[0] == "equal" and isinstance(answering._evidence, TiltedEvidence):
@@ -50,14 +52,16 @@ def evidence_against(s: LikelihoodSet, x: Any, below: Any, above: Any, equal: An
             # of two sides the larger, by convexity
             low[rows] = np.maximum(low[rows], least)
             high[rows] = np.maximum(high[rows], most)
+    if s._refuted_by_pairs:  # every parameter is, whatever the hypothesis allows
+        low = np.maximum(low, np.nextafter(-log(s.alpha), inf))
     gap = np.zeros(len(limit))
     np.subtract(high, low, out=gap, where=high > low)
     gap[bent] = inf
     return EValue(low, gap)
 
 
-def _rows_and_limits(s: LikelihoodSet, x: Any, name: str, value: Any) -> tuple[Array, Array, Array, IntArray]:
-    """Directions, limits, and the announced question that each of them is, or -1."""
+def _rows_and_limits(s: LikelihoodSet, x: Any, name: str, value: Any) -> tuple[Array, Array, Array, Array, IntArray]:
+    """Rows, their directions, limits, and the announced question that each of them is, or -1."""
     inside, outside = s._directions(x)
     asked = s._asked(x)
     limits = real_array(name, value)
@@ -70,7 +74,9 @@ def _rows_and_limits(s: LikelihoodSet, x: Any, name: str, value: Any) -> tuple[A
             f"pass one number, or one for each of the {len(inside)} rows of x",
         )
     n = limits.size if len(inside) == 1 else len(inside)
+    rows = s.space.covariates(x, "X")
     return (
+        np.broadcast_to(rows, (n, *rows.shape[1:])),
         np.broadcast_to(inside, (n, inside.shape[1])),
         np.broadcast_to(outside, (n,)),
         np.broadcast_to(limits, (n,)),

@@ -80,6 +80,11 @@ class Questions:
             return None
         return announced(self.contrasts, space, X, Y)
 
+    @property
+    def odds(self) -> float:
+        """By how much a pair's ratio must be larger than 1/alpha: all pairs share the error level, or each has it."""
+        return len(self.contrasts.A) / self.contrasts.share if self.contrasts.simultaneous else 1.0
+
     def pair(self, others: AnyEvidence, space: Space, x: Array, y: Array, lengths: Array) -> PairSet | None:
         """The set of the two linear predictors at x and y, if that pair of arms was announced."""
         contrasts = self.contrasts
@@ -92,9 +97,8 @@ class Questions:
         seen = others.groups.covariates
         at = [np.flatnonzero((seen == arm).all(axis=1)) for arm in (x, y)]
         arms = tuple(int(found[0]) if len(found) else None for found in at)
-        odds = len(contrasts.A) / contrasts.share if contrasts.simultaneous else 1.0
         evidence = replace(others, voices=self.heard)
-        return pair_set(evidence, (arms[0], arms[1]), lengths, contrasts.share, odds, self.form)
+        return pair_set(evidence, (arms[0], arms[1]), lengths, contrasts.share, self.odds, self.form)
 
 
 def announced(contrasts: Contrasts, space: Space, X: Array, Y: Array | None = None) -> IntArray:

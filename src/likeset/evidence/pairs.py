@@ -23,7 +23,7 @@ import numpy as np
 
 from likeset._solver.pairs import PairSet
 from likeset._typing import Array
-from likeset.curves import Curve, curve_derivatives
+from likeset.curves import Curve, curve_derivatives, curve_heights
 from likeset.evidence.evidence import Evidence
 from likeset.families.canonical import Canonical
 
@@ -71,8 +71,7 @@ def pair_set(
     constants = np.where(np.isneginf(evidence.gains), 0.0, evidence.gains)
     if terms.origins is not None:
         slope = curve_derivatives(terms.curve, o)[0]
-        height = np.exp(o) if terms.curve is Curve.EXPONENTIAL else 0.5 * o * o
-        constants = constants - terms.a * (height - slope * o) + terms.s * o
+        constants = constants - terms.a * (curve_heights(terms.curve, o) - slope * o) + terms.s * o
         s = terms.s + terms.a * slope
     where = np.column_stack([groups.owners == (-1 if arm is None else arm) for arm in arms]).astype(float)
     total_a, total_s = terms.a @ where, s @ where

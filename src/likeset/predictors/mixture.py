@@ -15,7 +15,8 @@ geometric grid in units of the noise, I(0)^-1/2, and in linear models of the col
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
 from likeset.families.answers import information, posterior, predictive, prior_precisions
 from likeset.families.base import Family
-from likeset.families.beliefs import Posterior
+from likeset.families.beliefs import Beliefs, Posterior
 from likeset.families.merged import MergedData
 from likeset.families.outside import Believed
 from likeset.families.predictive import Predictive
@@ -135,23 +136,31 @@ class MixtureForecaster:
         self._latest: tuple[Embedded, MixtureForecast] | None = None
         self._moments = (np.zeros(0), np.zeros(0))  # of z at the latest covariate
         self._measured: tuple[Embedded, Measured] | None = None  # the latest covariate, and beliefs in its units
+        self._held: tuple[Beliefs, Array] | None = None  # beliefs and shares that forecasts go by, if not the latest
 
     def forecast(self, phi: Embedded) -> MixtureForecast:
         """The predictive mixture at phi."""
         seen, posterior, log_shares = self._in_units(phi)
         mean, sd = posterior.predict(seen)
+        made = self._mixture(phi, seen, posterior, mean, sd, log_shares)
+        self._latest, self._moments = (phi, made), (mean, sd)
+        if self._held is None:
+            return made
+        beliefs, shares = self._held
+        return self._mixture(phi, seen, posterior, *beliefs.predict(seen.coordinates), shares)
+
+    def _mixture(
+        self, phi: Embedded, seen: Embedded, posterior: Posterior, mean: Array, sd: Array, log_shares: Array
+    ) -> MixtureForecast:
+        """The mixture of the predictive densities of beliefs with these moments of z."""
         own = getattr(posterior, "predictive", None)  # of beliefs that are not about theta alone
         law = phi.law_or(self.family)
-        if own is None:
-            x = phi.coordinates
-            length = float(np.sqrt(x @ x))
-            reach = self.bound * length if length else 0.0  # also where there is no bound
-            components = predictive(law, mean, sd, reach)
-        else:
-            components = own(mean, sd, seen)
-        made = MixtureForecast(law, components, log_shares)
-        self._latest, self._moments = (phi, made), (mean, sd)
-        return made
+        if own is not None:
+            return MixtureForecast(law, own(mean, sd, seen), log_shares)
+        x = phi.coordinates
+        length = float(np.sqrt(x @ x))
+        reach = self.bound * length if length else 0.0  # also where there is no bound
+        return MixtureForecast(law, predictive(law, mean, sd, reach), log_shares)
 
     def spread(self, phi: Embedded) -> float:
         """sum_j pi_j I(m_j) s_j^2: the variance of z in units of the noise, I the information of one y about z."""
@@ -185,6 +194,15 @@ class MixtureForecaster:
         if self.columns is not None:
             self.columns.observe(phi.x)
         self._measured = None
+
+    @contextmanager
+    def as_of_now(self) -> Iterator[None]:
+        """Forecasts meanwhile go by the beliefs and shares of now; what is observed is learnt for later ones."""
+        try:
+            self._held = self.posterior.settled(), self.log_shares
+            yield
+        finally:
+            self._held = None
 
     def _in_units(self, phi: Embedded) -> Measured:
         """The covariate as beliefs see it, and these in the units that it brings: changed copies where it does."""

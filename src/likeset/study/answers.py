@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from likeset._typing import Array
+from likeset.answers.mean_contrasts import announced_pairs
 from likeset.sets import LikelihoodSet
 from likeset.study import asking
 from likeset.study.advice import setting_text
@@ -133,10 +134,10 @@ def _fill_intervals(
     definition: Definition, s: LikelihoodSet, asked: list[Question], lines: list[dict[str, Any]]
 ) -> None:
     X = np.array([q.x for q in asked])
-    z_low, z_high = s.interval(X)
+    z_low, z_high = asking.predictor_ends(s, X)
     scale = asking.Scale(definition.family)
     low, high = scale.mean_ends((z_low, z_high))
-    z = X @ s.centre if s.n_observations else np.full(len(X), np.nan)
+    z = np.clip(X @ s.centre, z_low, z_high) if s.n_observations else np.full(len(X), np.nan)
     mean = scale.mean_ends((z, z))[0]
     for i, (q, line) in enumerate(zip(asked, lines, strict=True)):
         known = line["n"] > 0
@@ -160,6 +161,12 @@ def _fill_comparisons(
     compared = [i for i in tested if asked[i].is_level]
     against = np.array([asked[i].against for i in compared])
     found = asking.contrasts(s, scale, np.array([asked[i].x for i in compared]), against) if compared else {}
+    if compared:  # the sign of an announced pair is that of its own set
+        own = announced_pairs(s, np.array([asked[i].x for i in compared]), against)
+        for at in np.flatnonzero(own).tolist():
+            k, ends_of_mean = tested.index(compared[at]), found["difference"]
+            ends_of_z = ends_of_mean.lower[at], ends_of_mean.upper[at]
+            low[k], high[k] = ends_of_z if scale.rises else (-ends_of_z[1], -ends_of_z[0])
     means = {i: lines[i]["estimate"] for i in compared}
     control = {asked[i].factor: lines[i]["estimate"] for i, q in enumerate(asked) if q.is_control}
     for k, i in enumerate(tested):

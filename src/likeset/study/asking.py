@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from likeset._typing import Array
+from likeset.answers.mean_contrasts import announced_pairs, within_pairs
 from likeset.errors import LikesetError
 from likeset.families.base import Family
 from likeset.sets import LikelihoodSet
@@ -69,13 +70,33 @@ class Scale:
             return np.where(beyond, z, mean)
 
 
+def predictor_ends(s: LikelihoodSet, X: Array) -> Ends:
+    """Bounds of x'theta, by all that the set knows: levels also by the pairs that they were announced in."""
+    return within_pairs(s, X, *s.interval(X))
+
+
 def contrasts(s: LikelihoodSet, scale: Scale, X: Array, Y: Array) -> dict[str, Contrast]:
     """Difference, ratio and odds ratio of the means at rows X against rows Y, as far as they make sense.
 
-    Exact where they are a function of the difference in z. Otherwise outer bounds over all pairs of predictors that the
-    intervals of both and of their difference allow; ``LikelihoodSet.contrast`` has sharper ones, at a hundred times the
-    cost.
+    Announced pairs of arms have sets of their own, all of whose answers agree. For other rows: exact where they are a
+    function of the difference in z. Otherwise outer bounds over all pairs of predictors that the intervals of both and
+    of their difference allow; ``LikelihoodSet.contrast`` has sharper ones, at a hundred times the cost.
     """
+    announced = announced_pairs(s, X, Y)
+    if not announced.any():
+        return _by_intervals(s, scale, X, Y)
+    others = _by_intervals(s, scale, X[~announced], Y[~announced]) if not announced.all() else {}
+    found = {}
+    for of in scale.contrasts:
+        own, ends = s.contrast(X[announced], Y[announced], of), np.empty((2, len(X)))
+        ends[:, announced] = own.lower, own.upper
+        if others:
+            ends[:, ~announced] = others[of].lower, others[of].upper
+        found[of] = Contrast(*ends)
+    return found
+
+
+def _by_intervals(s: LikelihoodSet, scale: Scale, X: Array, Y: Array) -> dict[str, Contrast]:
     between, one, other = s.interval(X - Y), s.interval(X), s.interval(Y)
     exact = {"identity": "difference", "log": "ratio", "logit": "odds"}.get(scale.link)
     found = {}

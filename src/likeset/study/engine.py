@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from likeset.curves import Curve
 from likeset.errors import FileFormatError
 from likeset.families.binomial import Bernoulli
 from likeset.families.canonical import canonical_form
+from likeset.families.poisson import Poisson
 from likeset.persistence.descriptions import describe, piece_from
 from likeset.persistence.durable import STATE_BYTES_PER_ROW, STATE_EVERY, _begin, _contents, _continue, _restore
 from likeset.persistence.rebuild import Rows
@@ -31,7 +33,11 @@ from likeset.study.factors import Levels
 from likeset.study.pooling import ALONE, can_pool, poolable, pooled
 from likeset.study.questions import questions
 from likeset.study.surface import space_of, surface_of
+from likeset.voices.automatic import automatic_voices
+from likeset.voices.contrasts import Contrasts
 
+SHARE = 0.9  # of the error level for differences from the control; the rest is for the levels themselves
+MOST_PAIRS = 100  # that are announced: each takes some 40 ms to answer
 ROWS_AT_ONCE = 5000  # that are scored between two signs of progress
 TOLD = "told"  # how many rows a scored one stands for
 PARTS = tuple(part.name for part in fields(Rows))
@@ -70,12 +76,20 @@ class Engine:
         arms = np.array([q.x for q in asked])
         tested = [q.direction for q in asked if not q.is_level or (q.against is not None and not q.is_control)]
         form = canonical_form(self.definition.family)
-        # Counts, proportions and lifetimes would keep every row, and without a bound answers would take seconds.
         if tested and form is not None and form.curve is Curve.QUADRATIC:
             self.sequence.expect(arms, purpose="inference", contrasts=np.array(tested))
             return
-        if poolable(self.definition) and self.sequence.space.bound == np.inf:
-            # One ratio, so that a million rows can be pooled; with a bound patience is worth more.
+        space, family = self.sequence.space, self.definition.family
+        # One ratio, so that a million rows can be pooled; with a bound patience is worth more.
+        pooling = poolable(self.definition) and space.bound == np.inf
+        pairs = [(q.x, q.against) for q in asked if q.against is not None and not q.is_control]
+        alone = _levels_alone(self.definition) and not self.definition.campaign.given
+        if pairs and alone and form is not None and len(pairs) <= MOST_PAIRS:
+            variants, controls = (np.array(rows) for rows in zip(*pairs, strict=True))
+            others = None if pooling else automatic_voices(family, space, arms, "inference")
+            announced = Contrasts(variants, minus=controls, share=SHARE, others=others)
+            self.sequence.expect(arms, purpose="inference", contrasts=announced)
+        elif pooling:
             self.sequence._all_or_nothing(lambda undo: self.sequence._take_voices(undo, None), new_voices=True)
         else:
             self.sequence.expect(arms, purpose="inference")
@@ -113,16 +127,25 @@ class Engine:
         if self.beside is not None:
             return self._update_beside(batch, on_rows)
         before, done = self.sequence.n_observations, 0
-        scored, told = pooled(self.definition, batch, len(self)) if self._pools else (batch, np.ones(len(batch)))
-        starts = range(0, len(scored), ROWS_AT_ONCE)
-        for start in counted(starts, len(starts), "scoring rows"):
-            part = scored.part(start, start + ROWS_AT_ONCE)
-            with shown_elsewhere() if len(starts) > 1 else nullcontext():
+        scored, told = batch, np.ones(len(batch))
+        blocks: list[int] = []
+        if self._pools:
+            scored, told, blocks = pooled(self.definition, batch, len(self))
+        alone = blocks[0] if blocks else len(scored)
+        starts = [*range(0, alone, ROWS_AT_ONCE), *blocks]
+        for start, stop in counted(pairwise([*starts, len(scored)]), len(starts), "scoring rows"):
+            part = scored.part(start, stop)
+            quiet = shown_elsewhere() if len(starts) > 1 else nullcontext()
+            with quiet, self._together() if start >= alone else nullcontext():
                 self.sequence.update(part.x, part.y, **part.options)
-            done += int(told[start : start + ROWS_AT_ONCE].sum())
+            done += int(told[start:stop].sum())
             on_rows(done)
         self._take(told)
         return self._parts(before) | {TOLD: told}
+
+    def _together(self) -> AbstractContextManager[None]:
+        """Rows meanwhile are one block: forecasts know of no other level's outcomes in it (``pooling``)."""
+        return self.sequence._running.forecaster.as_of_now()  # type: ignore[attr-defined, no-any-return]
 
     def _update_beside(self, batch: Batch, on_rows: Callable[[int], None]) -> dict[str, Array]:
         """The same where rows may have failed, and constraints have outcomes of their own."""
@@ -202,8 +225,18 @@ class Engine:
             raise FileFormatError(f"the store is damaged: {error}; restore it from a backup.") from error
 
 
+def _levels_alone(definition: Definition) -> bool:
+    """Whether outcomes depend on the level of one factor and on nothing else: then arms are compared by counts."""
+    one_factor = definition.formula is None and len(definition.factors) == 1
+    return one_factor and isinstance(definition.factors[0], Levels) and not _shifted(definition)
+
+
+def _shifted(definition: Definition) -> bool:
+    """Whether rows have offsets that do not go into sums; exposure is one where counts are not of a Poisson law."""
+    exposed = "exposure" in definition.roles and type(definition.family) is not Poisson
+    return "offset" in definition.roles or exposed
+
+
 def _nothing_to_hear(definition: Definition) -> bool:
     """Zeros and ones with a probability of their own for every level: no law of single outcomes can contradict that."""
-    one_factor = definition.formula is None and len(definition.factors) == 1
-    levels = one_factor and isinstance(definition.factors[0], Levels)
-    return levels and type(definition.family) is Bernoulli and not {"trials", "offset"} & set(definition.roles)
+    return _levels_alone(definition) and type(definition.family) is Bernoulli and "trials" not in definition.roles

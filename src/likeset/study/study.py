@@ -15,6 +15,7 @@ from likeset.persistence.atomic_file import write_file
 from likeset.sets import LikelihoodSet
 from likeset.study import answers, asked, transfer, wording
 from likeset.study.advice import Claim, Recommended
+from likeset.study.asking import predictor_ends
 from likeset.study.campaign import RUN
 from likeset.study.choosing import Chooser
 from likeset.study.definition import Definition, study_name
@@ -231,10 +232,10 @@ class Study(Record):
         with self._lock:
             x, engine = self.definition.asked(frame), self._fresh()
             s, belief = engine.set, engine.sequence.belief
-        z_low, z_high = s.interval(x) if len(x) else (np.zeros(0), np.zeros(0))
+        z_low, z_high = predictor_ends(s, x) if len(x) else (np.zeros(0), np.zeros(0))
         z, surface = np.full(len(x), np.nan), surface_of(self.definition)
         if s.n_observations and not self.definition.smooth:
-            z = x @ s.centre
+            z = np.clip(x @ s.centre, z_low, z_high)
         elif s.n_observations and belief is not None and len(x):
             z = np.asarray(belief.moments(x)[0])
         low, high = surface.mean_ends((z_low, z_high))
@@ -272,7 +273,8 @@ class Study(Record):
             raise InvalidArgumentError("rows", rows, f"have no lifetimes: {self.definition.family!r}", "use predict")
         at = real_array("times", times).reshape(-1)
         x, s = self.definition.asked(columns_of(rows)), self.set
-        ends = (x @ s.centre if s.n_observations else np.full(len(x), np.nan), *s.interval(x))
+        low, high = predictor_ends(s, x)
+        ends = (np.clip(x @ s.centre, low, high) if s.n_observations else np.full(len(x), np.nan), low, high)
         # A row that is censored at t has the density of living longer; the larger z, the shorter the life.
         censored = self.definition.family.observations(np.column_stack([at, np.zeros(len(at))])) if len(at) else at
         log_density = self.definition.family.log_density
