@@ -204,3 +204,13 @@ def test_search_of_a_concave_function(peak):
         search.learn(p, *bowl(p))
     value, bound = search.run(bowl, 1e-7)
     assert value <= 1.0 <= bound <= value + 3e-7
+
+
+def test_search_of_a_smooth_function_takes_few_values():
+    search = ConcaveSearch(0.1, 4.0)
+    for p in (1.0, 2.0, 3.0):
+        search.learn(p, *[np.log(p) - p / 1.7] * 2)
+    top = np.log(1.7) - 1.0
+    value, bound = search.run(lambda p: (np.log(p) - p / 1.7,) * 2, 1e-8)
+    assert value <= top <= bound <= value + 3e-8
+    assert len(search.points) <= 12  # 19 by the lines of the outer bound alone

@@ -2,8 +2,12 @@ r"""The maximum of a concave function of one variable, from a few values of it, 
 
 At a point p one learns bounds V <= f(p) <= U, or that f(p) = -inf. For p_1 < p_2 <= p the line through (p_1, V_1) and
 (p_2, U_2) lies above f beyond p_2, and so from the other side. Between neighbours the lower of the two lines is an
-outer bound, whose highest point is where to look next. What is returned is the highest of all these bounds: nothing is
-assumed but concavity, and slopes are not needed.
+outer bound. What is returned is the highest of all these bounds: nothing is assumed but concavity, and slopes are not
+needed.
+
+Where to look next is a matter of cost only. Around the best value known f is about a parabola, c (p - v)^2 below its
+top: at v, if that is not known as well as need be, and otherwise a little to both sides, where three points h apart
+leave a gap of about c h^2. Where there is no such parabola: at the highest point of the outer bound.
 """
 
 from __future__ import annotations
@@ -11,9 +15,10 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from math import inf
+from math import inf, sqrt
 
 MOST = 60  # evaluations
+APART = 0.6  # share of the distance h at which c h^2 is the tolerance: of points that close the gap
 
 Line = tuple[float, float, float]
 """(p, height there, slope)."""
@@ -83,6 +88,13 @@ class ConcaveSearch:
         if ceiling - value <= tolerance or width <= 1e-13 * abs(where):
             return None
         known = {p for p, _, _ in self.points}
+        wanted = self._on_parabola(tolerance)
+        if wanted is not None:
+            p, room = wanted
+            close = [other for other in handy if abs(other - p) <= room and other not in known]
+            p = min(close, key=lambda other: abs(other - p), default=p)
+            if p not in known and p >= self.floor:
+                return p
         untried = {
             end for end, lost in zip(self.ends, self.lost, strict=True) if not lost and end >= self.floor
         } - known
@@ -92,6 +104,37 @@ class ConcaveSearch:
             where = min(close, key=lambda p: abs(p - where), default=where)
         where = max(where, self.floor)
         return None if where in known else where
+
+    def _on_parabola(self, tolerance: float) -> tuple[float, float] | None:
+        """Where to look by the parabola through the best point and its neighbours, and how far off will do."""
+        points = self.points
+        i = max(range(len(points)), key=lambda j: points[j][1])
+        if not 0 < i < len(points) - 1:
+            return None
+        p, q, r = (point[0] for point in points[i - 1 : i + 2])
+        # The three that are closest together tell most, even if the top is beyond them.
+        triples = [points[j : j + 3] for j in (i - 2, i - 1, i) if j >= 0 and j + 3 <= len(points)]
+        top, bend = _vertex(min(triples, key=lambda three: three[2][0] - three[0][0]))
+        if not (0.0 < bend < inf and p < top < r):
+            top, bend = _vertex(points[i - 1 : i + 2])
+        if not 0.0 < bend < inf:
+            return None
+        apart = APART * sqrt(tolerance / bend)
+        if abs(top - q) > 0.5 * apart:
+            far = max(apart, 0.05 * min(q - p, r - q))  # not so near to what is known that nothing is learnt
+            top = q + far * (1.0 if top > q else -1.0) if abs(top - q) < far else top
+            return (top, 0.2 * abs(top - q)) if p < top < r else None
+        if r - q > 2.0 * apart:
+            return q + apart, 0.5 * apart
+        return (q - apart, 0.5 * apart) if q - p > 2.0 * apart else None
+
+
+def _vertex(three: list[tuple[float, float, float]]) -> tuple[float, float]:
+    """Where the parabola through three points has its top, and c in c (p - top)^2."""
+    (p, at_p, _), (q, at_q, _), (r, at_r, _) = three
+    rise, fall = (at_q - at_p) / (q - p), (at_q - at_r) / (r - q)
+    bend = (rise + fall) / (r - p)
+    return q + 0.5 * (rise * (r - q) - fall * (q - p)) / (bend * (r - p)) if bend > 0.0 else q, bend
 
 
 def _line(points: list[tuple[float, float, float]], far: int, near: int) -> Line | None:

@@ -23,6 +23,7 @@ from likeset._solver.problem import Kernel, Solution
 from likeset._typing import Array
 
 GAP = 1e-7
+SHARP = 0.1  # share of it that bounds at one p may be apart: what they are apart cannot be closed by the search
 ROUGH = 0.02  # relative precision of the range that is searched
 LEAST = 1e-10  # of a plausible p, below which no kernel is asked: numbers mean little there, and concavity bounds it
 _STEPS = 40
@@ -170,7 +171,8 @@ class SearchKernel(Kernel):
             """Bounds at p for some of the directions, from the best points they have."""
             known = points[rows][:, : A.shape[1]]
             near = np.where(np.isfinite(known), known, 0.0) if made else None
-            found = self.at(p).solve(A[rows], outside=None if outside is None else outside[rows], near=near)
+            beyond = None if outside is None else outside[rows]
+            found = self.at(p).solve(A[rows], SHARP * GAP, outside=beyond, near=near)
             if p not in made:
                 made.append(p)
             for j, i in enumerate(rows):

@@ -34,6 +34,7 @@ from likeset._solver.through import Through
 from likeset._solver.voice_sums import group_pulls
 from likeset._typing import EPS, Array, IntArray
 
+PLAIN = 64  # different rows: as few are not worth being made fewer
 FEW = 4  # times d: as many rows of one kind are left as they are
 BLOCK = 1 << 16  # rows that are factorised at once
 _SMALLEST = 1e-140  # bound of a ball: outcomes that are all zero leave a point, and squares must not vanish
@@ -84,8 +85,11 @@ def prepare(target: MixtureSet, otherwise: Callable[[MixtureSet], Kernel]) -> Ke
     """A mixture of quadratics; ``otherwise`` where the rows do not span the space and there is no ball."""
     from likeset._solver.smooth import mixture
 
+    plain = _distinct(target) <= PLAIN
+    if plain and target.bound < math.inf:
+        return mixture.prepare(target)
     theta = reference(target)
-    target = _with_few_rows(target, theta)
+    target = target if plain else _with_few_rows(target, theta)
     if target.bound < math.inf:
         return mixture.prepare(target)
     distance = _distance(target, theta)
@@ -93,6 +97,11 @@ def prepare(target: MixtureSet, otherwise: Callable[[MixtureSet], Kernel]) -> Ke
         return otherwise(target)
     bound = max(2.0 * (float(np.linalg.norm(theta)) + distance), _SMALLEST)
     return Enclosed(mixture.prepare(replace(target, bound=bound)), partial(otherwise, target))
+
+
+def _distinct(target: MixtureSet) -> int:
+    """How many different rows there are at most: what the kernel's time goes by."""
+    return len(target.X) if target.owners is None else len(np.unique(target.owners))
 
 
 def reference(target: MixtureSet) -> Array:

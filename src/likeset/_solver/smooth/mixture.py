@@ -38,6 +38,7 @@ from likeset._typing import EPS, Array, IntArray
 
 ROOMY = 1.0  # nats below the level that make the minimiser of all terms a good centre
 DISTANT = 1e-3  # share of the bound up to which a set is small: the ball is replaced by one around the set
+MOSTLY = 0.15  # share of the pairs of a voice and a row that are heard from which on all have an entry
 CENTRAL = 0.5  # share of the bound beyond which a centre is drawn towards zero
 
 
@@ -68,8 +69,8 @@ class Prepared(Kernel):
         axes = np.zeros((d + 1, d + 1))
         axes[:d, :d], axes[d, d] = self.axes, 1.0
         flat = body._replace(
-            X=with_zero_column(body.X), theta_c=np.append(self.ball.centre @ self.axes, 0.0),
-            bound=self.ball.bound, e2=self.ball.room,
+            X=with_zero_column(body.X), Xt=np.vstack([body.Xt, np.zeros(len(body.X))]),
+            theta_c=np.append(self.ball.centre @ self.axes, 0.0), bound=self.ball.bound, e2=self.ball.room,
         )  # fmt: skip
         return replace(
             self, centre=np.append(self.centre, 0.0), body=flat, axes=axes, curvatures=np.append(self.curvatures, 0.0),
@@ -131,9 +132,10 @@ def prepare(target: MixtureSet) -> Prepared:
     rows = _rows(target)
     entries = _entries(target, rows, seen.first)
     centred = _centred(target, seen.z[rows.first])
+    turned = X[rows.first] @ axes
     body = Centred(
-        X[rows.first] @ axes, centred, extremes(centred), *entries, log_voices, ball.centre @ axes, ball.bound, e,
-        ball.room,
+        turned, np.ascontiguousarray(turned.T), centred, extremes(centred), *entries, log_voices, ball.centre @ axes,
+        ball.bound, e, ball.room,
     )  # fmt: skip
     outer = bound * (1 + 32 * EPS)
     return Prepared(
@@ -189,16 +191,27 @@ def _centred(target: MixtureSet, z: Array) -> CentredTerms:
 
 
 def _entries(target: MixtureSet, rows: _Rows, tilts: Array) -> tuple[IntArray, IntArray, Array, Array]:
-    """starts, rows, amounts and tilts: what every voice hears of each row."""
-    voices, count = target.voices, max(len(rows.first), 1)
+    """starts, rows, amounts and tilts: what every voice hears of each row; no rows: an entry for every one."""
+    voices, count = target.voices, len(rows.first)
     amounts = target.terms.a if isinstance(target.terms, CurveTerms) else np.ones(len(tilts))
-    if len(rows.first) == len(rows.of):  # every term has a row of its own
-        return voices.starts, voices.members, amounts[voices.members], tilts[voices.members]
-    places, entry = np.unique(voices.owners * count + rows.of[voices.members], return_inverse=True)
-    heard = np.zeros((len(places), 2))
-    np.add.at(heard, entry.ravel(), np.column_stack([amounts, tilts])[voices.members])
-    starts = np.searchsorted(places, np.arange(len(voices.log_shares) + 1) * count).astype(np.int64)
-    return starts, places % count, *np.ascontiguousarray(heard.T)
+    starts, shape = voices.starts, (len(voices.log_shares), count)
+    places, fewest = voices.owners * count + rows.of[voices.members], MOSTLY * shape[0] * count
+    if len(places) >= fewest and np.count_nonzero(np.bincount(places)) >= fewest:
+        return starts, np.empty(0, dtype=np.int64), *_added(places, shape, voices.members, amounts, tilts)
+    if count == len(rows.of):  # every term has a row of its own
+        return starts, voices.members, amounts[None, voices.members], tilts[None, voices.members]
+    places, entry = np.unique(places, return_inverse=True)
+    starts = np.searchsorted(places, np.arange(shape[0] + 1) * count).astype(np.int64)
+    return starts, places % count, *_added(entry.ravel(), (1, len(places)), voices.members, amounts, tilts)
+
+
+def _added(
+    places: IntArray, shape: tuple[int, int], members: IntArray, amounts: Array, tilts: Array
+) -> tuple[Array, Array]:
+    """The amounts and the tilts of the members, added up where they belong."""
+    size = shape[0] * shape[1]
+    first, second = np.bincount(places, amounts[members], size), np.bincount(places, tilts[members], size)
+    return first.astype(np.float64).reshape(shape), second.astype(np.float64).reshape(shape)
 
 
 def _reach(target: MixtureSet, seen: Look) -> float:

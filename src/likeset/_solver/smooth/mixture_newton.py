@@ -12,6 +12,9 @@ One iteration, from a point on the boundary of C = { Phi - Phi(theta_c) <= e, |t
    more than the step gained wherever likelihood and ball are active together, in function spaces the rule;
 4. along the ray from the centre onto the boundary. A step that does not raise a'delta is undone and M is damped.
 
+Points lie on the boundary only as exactly as the step that leads there is good: what a'delta gains by it, squared,
+since that is about what it leaves to be gained. Every tangent has a valid bound.
+
 Directions start at the best point known: the maximiser over a similar set, if the caller has one, that of an earlier
 direction, or a guess from the second-order model of all terms, a / (kappa curvature + spring), for the best of several
 kappa: how much of that curvature counts is not known beforehand.
@@ -20,13 +23,26 @@ kappa: how much of that curvature counts is not known beforehand.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from likeset._solver.certificate import certificate
 from likeset._solver.linalg.matrix import cholesky, dot, solve_lower, solve_lower_transposed
-from likeset._solver.smooth.leading import NEGLIGIBLE
-from likeset._solver.smooth.mixture_sums import Centred, gradient_of, hessian_factor, rise_along, stretch, workspace
+from likeset._solver.smooth.leading import NEGLIGIBLE, SMALL
+from likeset._solver.smooth.mixture_sums import (
+    UNSEEN,
+    Centred,
+    Local,
+    draw_lines,
+    gradient_of,
+    hessian_factor,
+    pull_together,
+    rise_along,
+    small_hessian,
+    stretch,
+    workspace,
+)
 from likeset._solver.smooth.rays import SLIVER
 from likeset._solver.smooth.steps import active_multipliers
 from likeset._typing import EPS, Array
@@ -38,6 +54,30 @@ ENOUGH = 1e-3  # share of e by which a step away from the ball may miss the boun
 KAPPAS = (1.0, 30.0, 1000.0)
 ROUGH = 1e-2  # accuracy of points that are compared only
 ROUNDING = 2 * EPS
+
+
+class Scratch(NamedTuple):
+    """Memory for the steps of a direction: vectors of K numbers, of d, and matrices d x d (none in many dimensions)."""
+
+    row: Array
+    along_g: Array
+    along_q: Array
+    apart: Array
+    g: Array
+    p: Array
+    to_g: Array
+    to_q: Array
+    H: Array
+
+
+@kernel()
+def scratch(K: int, d: int) -> Scratch:
+    """Room for one direction after the other."""
+    square = d if d < SMALL else 0
+    return Scratch(
+        np.empty(K), np.empty(K), np.empty(K), np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d),
+        np.empty((square, square)),
+    )  # fmt: skip
 
 
 @inner(fastmath={"contract"})
@@ -57,10 +97,14 @@ def copy(source: Array, out: Array) -> None:
 
 
 @inner(fastmath=REORDER)
-def multiply(X: Array, x: Array, out: Array) -> None:
+def multiply(Xt: Array, x: Array, out: Array) -> None:
     """out = X x."""
-    for b in range(X.shape[0]):
-        out[b] = dot(X[b], x)
+    for b in range(out.shape[0]):
+        out[b] = 0.0
+    for j in range(x.shape[0]):
+        factor = x[j]
+        for b in range(out.shape[0]):
+            out[b] += factor * Xt[j, b]
 
 
 @inner(fastmath=REORDER)
@@ -82,6 +126,15 @@ def leading_hessian(S: Array, lam: float, mu: float) -> tuple[Array, Array]:
 
 
 @inner()
+def curvature(c: Centred, at: Local, lam: float, mu: float, w: Scratch) -> tuple[Array, Array]:
+    """The Hessian of Phi: all of it in a few dimensions, otherwise its leading block and the diagonal of the rest."""
+    if w.H.shape[0] > 0:
+        small_hessian(c, at, w.g, w.H, w.row, w.apart)
+        return w.H, np.empty(0)
+    return leading_hessian(hessian_factor(c, at, w.g), lam, mu)
+
+
+@inner()
 def lagrangian(H: Array, rest: Array, lam: float, mu: float, damping: float, M: Array, pivots: Array) -> None:
     """M = (1 + damping) (lam H + mu I), positive definite by a tiny share of its largest entry at least."""
     d = H.shape[0]
@@ -97,65 +150,95 @@ def lagrangian(H: Array, rest: Array, lam: float, mu: float, damping: float, M: 
 
 
 @inner()
-def follow_both_boundaries(
-    c: Centred, delta: Array, u: Array, p: Array, g: Array, to_g: Array, to_q: Array, slacks: tuple[float, float]
-) -> Array:
-    """Turn p = M^-1 a into the step of the model, corrected where it ends; returns X (delta + p).
-
-    to_g = M^-1 g and to_q = M^-1 q with q = theta_c + delta, the gradients of the two constraints; ``slacks`` is the
-    room left at delta. As in ``steps``, the multipliers are computed anew from the room left where
-    the step ends, without another factorisation.
-    """
-    K, d = c.X.shape
-    at = workspace(K, c.log_voices.shape[0])
-    gg, ga, gq, qa, qq = dot(g, to_g), dot(g, p), dot(g, to_q), 0.0, 0.0
-    for j in range(d):
-        q = c.theta_c[j] + delta[j]
-        qa += q * p[j]
-        qq += q * to_q[j]
-    new_u, gu, qu = np.empty(K), np.empty(K), np.empty(K)
-    for b in range(K):
-        new_u[b] = u[b] + dot(c.X[b], p)
-        gu[b], qu[b] = dot(c.X[b], to_g), dot(c.X[b], to_q)
-    alpha, beta = 0.0, 0.0
-    room_g, room_q = slacks
-    for correction in range(CORRECTIONS + 1):
-        new_alpha, new_beta = active_multipliers(ga, gg, gq, qa, qq, room_g, room_q)
-        more_g, more_q = new_alpha - alpha, new_beta - beta
-        alpha, beta = new_alpha, new_beta
-        for j in range(d):
-            p[j] -= more_g * to_g[j] + more_q * to_q[j]
-        for b in range(K):
-            new_u[b] -= more_g * gu[b] + more_q * qu[b]
-        rise = rise_along(c, new_u, 1.0, at)[0] if correction < CORRECTIONS else math.inf
-        if not rise < math.inf or (beta == 0.0 and abs(c.e - rise) <= ENOUGH * c.e):
-            break
-        room_g = c.e - rise + ga - alpha * gg - beta * gq
-        room_q = slacks[1] - 0.5 * dot(p, p)
-    return new_u
+def accuracy_after(gain: float, value: float) -> float:
+    """How exactly to find the boundary after a step by which a'delta, which was ``value``, should gain so much."""
+    if not 0.0 < gain < value:
+        return ROUGH if gain > 0.0 else SLIVER
+    return max(SLIVER, ROUGH * (gain / value) ** 2)
 
 
 @inner()
-def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, best: Array) -> float:
+def follow_both_boundaries(
+    c: Centred, a: Array, delta: Array, u: Array, w: Scratch, slacks: tuple[float, float], new_u: Array, at: Local
+) -> tuple[float, float, float]:
+    """Turn p = M^-1 a into the step of the model, corrected where it ends; write X (delta + p) to ``new_u``.
+
+    to_g = M^-1 g and to_q = M^-1 q with q = theta_c + delta, the gradients of the two constraints; ``slacks`` is the
+    room left at delta. As in ``steps``, the multipliers are computed anew from the room left where
+    the step ends, without another factorisation, until that is as exact as it need be. A correction that leads further
+    away from the boundary of the likelihood is taken back.
+
+    Returns what ``rise_along`` says of the end, with what it leaves in ``at``; :data:`UNSEEN` if it was not asked.
+    """
+    p, to_g, to_q = w.p, w.to_g, w.to_q
+    gg, ga, gq, qa, qq = dot(w.g, to_g), dot(w.g, p), dot(w.g, to_q), 0.0, 0.0
+    for j in range(p.shape[0]):
+        q = c.theta_c[j] + delta[j]
+        qa += q * p[j]
+        qq += q * to_q[j]
+    alpha, beta = active_multipliers(ga, gg, gq, qa, qq, slacks[0], slacks[1])
+    for j in range(p.shape[0]):
+        p[j] -= alpha * to_g[j] + beta * to_q[j]
+    multiply(c.Xt, p, new_u)
+    for b in range(u.shape[0]):
+        new_u[b] += u[b]
+    value, room_g, room_q, miss, more_g, more_q = dot(a, delta), slacks[0], slacks[1], math.inf, 0.0, 0.0
+    for correction in range(CORRECTIONS):
+        draw_lines(c, new_u, at)
+        seen = rise_along(c, new_u, 1.0, at)
+        rise = seen[0]
+        if correction > 0 and not abs(c.e - rise) < miss:
+            for j in range(p.shape[0]):
+                p[j] += more_g * to_g[j] + more_q * to_q[j]
+            for b in range(u.shape[0]):
+                new_u[b] += more_g * w.along_g[b] + more_q * w.along_q[b]
+            break
+        if not rise < math.inf or (beta == 0.0 and abs(c.e - rise) <= ENOUGH * c.e):
+            return seen
+        miss = abs(c.e - rise)
+        new_room_g = c.e - rise + ga - alpha * gg - beta * gq
+        new_room_q = slacks[1] - 0.5 * dot(p, p)
+        accuracy = accuracy_after(dot(a, p), value)
+        if abs(new_room_g - room_g) <= accuracy * c.e and abs(new_room_q - room_q) <= accuracy * c.e2:
+            return seen
+        room_g, room_q = new_room_g, new_room_q
+        new_alpha, new_beta = active_multipliers(ga, gg, gq, qa, qq, room_g, room_q)
+        more_g, more_q = new_alpha - alpha, new_beta - beta
+        alpha, beta = new_alpha, new_beta
+        if correction == 0:
+            multiply(c.Xt, to_g, w.along_g)
+            multiply(c.Xt, to_q, w.along_q)
+        for j in range(p.shape[0]):
+            p[j] -= more_g * to_g[j] + more_q * to_q[j]
+        for b in range(u.shape[0]):
+            new_u[b] -= more_g * w.along_g[b] + more_q * w.along_q[b]
+    return UNSEEN
+
+
+@inner()
+def maximise_direction(
+    c: Centred, a: Array, start: Array, tolerance: float, best: Array, w: Scratch, at: Local, trial_at: Local
+) -> float:
     """Write a feasible near-maximiser of a'delta to ``best``; return the certified outer bound."""
-    K, d = c.X.shape
-    at, trial_at = workspace(K, c.log_voices.shape[0]), workspace(K, c.log_voices.shape[0])
-    delta, u = np.empty(d), np.empty(K)
+    d, K = c.Xt.shape
+    delta, trial, u, trial_u = np.empty(d), np.empty(d), np.empty(K), np.empty(K)
+    g, p, to_g, to_q = w.g, w.p, w.to_g, w.to_q
     copy(start, delta)
-    multiply(c.X, delta, u)
-    rise = stretch(c, delta, u, SLIVER, at)
-    g, p, to_g, to_q, trial = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    multiply(c.Xt, delta, u)
+    rise = stretch(c, delta, u, ROUGH, at, UNSEEN)
     value = dot(a, delta)
-    upper, damping = math.inf, 0.0
+    upper, damping, gained = math.inf, 0.0, True
     rounding = ROUNDING * math.sqrt(dot(c.theta_c, c.theta_c))
     for _ in range(MAX_ITERATIONS):
+        pull_together(c, at)
         gradient_of(c, at, g)
         h = c.e - rise + dot(g, delta)
         ceiling, lam, mu = certificate(a, g, h, c.theta_c, c.e2, c.bound)
+        sharper = upper - ceiling > 0.1 * (upper - value)
         upper = min(upper, ceiling)
-        if upper - value <= max(tolerance * upper, rounding):
+        if upper - value <= max(tolerance * upper, rounding) or not (gained or sharper):
             break
-        H, rest = leading_hessian(hessian_factor(c, at, g), lam, mu)
+        H, rest = curvature(c, at, lam, mu, w)
         M, pivots = np.empty_like(H), np.empty_like(rest)
         improved = False
         while not improved and damping < 1e12:
@@ -170,17 +253,19 @@ def maximise_direction(c: Centred, a: Array, start: Array, tolerance: float, bes
             solve(M, pivots, p)
             solve(M, pivots, to_g)
             solve(M, pivots, to_q)
-            trial_u = follow_both_boundaries(c, delta, u, p, g, to_g, to_q, (c.e - rise, 0.5 * (c.e2 - square)))
+            slacks = c.e - rise, 0.5 * (c.e2 - square)
+            seen = follow_both_boundaries(c, a, delta, u, w, slacks, trial_u, trial_at)
             for j in range(d):
                 trial[j] = delta[j] + p[j]
-            new_rise = stretch(c, trial, trial_u, SLIVER, trial_at)
+            new_rise = stretch(c, trial, trial_u, accuracy_after(dot(a, p), value), trial_at, seen)
             new_value = dot(a, trial)
-            improved = new_value > value
+            # Within the sliver of the ray a value may fall although the point improves.
+            gained, improved = new_value > value, new_value > value - 4.0 * SLIVER * abs(value)
             relaxed = 0.1 * damping if damping > 1e-2 else 0.0
             damping = relaxed if improved else max(0.3, 5.0 * damping)
         if not improved:
             break
-        delta, trial, u, rise, value = trial, delta, trial_u, new_rise, new_value
+        delta, trial, u, trial_u, rise, value = trial, delta, trial_u, u, new_rise, new_value
         at, trial_at = trial_at, at
     copy(delta, best)
     return upper
@@ -196,9 +281,10 @@ def maximise_directions(
     """
     n, d = A.shape
     points, upper = np.empty((n, d)), np.empty(n)
-    K = c.X.shape[0]
-    at, u, guess, start = workspace(K, c.log_voices.shape[0]), np.empty(K), np.empty(d), np.empty(d)
-    served = 0
+    K, W = c.Xt.shape[1], c.log_voices.shape[0]
+    at, trial_at, w = workspace(K, W), workspace(K, W), scratch(K, d)
+    u, guess, start = np.empty(K), np.empty(d), np.empty(d)
+    served, grown = 0, 1.0
     for i in range(n):
         known = -math.inf
         for m in range(i):
@@ -206,19 +292,24 @@ def maximise_directions(
             if value > known:
                 known = value
                 copy(points[m], start)
-        # A guess that served the direction before will serve again; the others are for the first one.
+        # A guess that served the direction before will serve again, and be as much too short; the others are for the
+        # first one.
         first = -1 if near.shape[0] > 0 else (0 if i == 0 else served)
         for k in range(first, len(KAPPAS) if i == 0 else max(first, served) + 1):
+            factor = grown if i > 0 and k == served else 1.0
             for j in range(d):
-                guess[j] = near[i, j] if k < 0 else A[i, j] / (KAPPAS[k] * curvatures[j] + spring)
-            multiply(c.X, guess, u)
-            stretch(c, guess, u, ROUGH, at)
+                guess[j] = near[i, j] if k < 0 else factor * A[i, j] / (KAPPAS[k] * curvatures[j] + spring)
+            length = dot(A[i], guess)
+            multiply(c.Xt, guess, u)
+            stretch(c, guess, u, ROUGH, at, UNSEEN)
             value = dot(A[i], guess)
+            if k >= 0 and value > 0.0 and length > 0.0 and (value > known or k == served):
+                grown = factor * value / length
             if value > known:
                 known = value
                 copy(guess, start)
                 served = max(k, 0)
                 if k < 0 and value > 0.0:
                     break  # better than the maximisers of all earlier directions: no need for guesses
-        upper[i] = maximise_direction(c, A[i], start, tolerance, points[i])
+        upper[i] = maximise_direction(c, A[i], start, tolerance, points[i], w, at, trial_at)
     return points, upper
