@@ -91,8 +91,9 @@ class ConcaveSearch:
         wanted = self._on_parabola(tolerance)
         if wanted is not None:
             p, room = wanted
-            close = [other for other in handy if abs(other - p) <= room and other not in known]
-            p = min(close, key=lambda other: abs(other - p), default=p)
+            first, last = self.points[0][0], self.points[-1][0]  # beyond these f may be known to be -inf
+            close = [q for q in handy if abs(q - p) <= room and q not in known and first < q < last]
+            p = min(close, key=lambda q: abs(q - p), default=p)
             if p not in known and p >= self.floor:
                 return p
         untried = {
