@@ -213,10 +213,9 @@ def stretch(c: Centred, delta: Array, u: Array, accuracy: float, at: Local, seen
     for j in range(delta.shape[0]):
         square += delta[j] * delta[j]
         inner += c.theta_c[j] * delta[j]
-    t_ball = ball_crossing(square, inner, c.e2)
-    low, high, open_end = 0.0, t_ball, True
+    low, high, open_end = 0.0, ball_crossing(square, inner, c.e2), True
     aim = c.e * (1.0 - accuracy)
-    t, rise, first, second = min(1.0, t_ball), seen[0], seen[1], seen[2]
+    t, rise, first, second = min(1.0, high), seen[0], seen[1], seen[2]
     known = rise == rise and t == 1.0
     if rise != rise:
         draw_lines(c, u, at)
@@ -224,21 +223,13 @@ def stretch(c: Centred, delta: Array, u: Array, accuracy: float, at: Local, seen
         if not known:
             rise, first, second = rise_along(c, u, t, at)
         known = False
-        psi = rise - aim
-        if abs(psi) <= accuracy * c.e or (psi <= 0.0 and t >= t_ball) or trial == MAX_TRIALS:
+        t, low, high, open_end, found = next_trial(
+            trial, t, rise - aim, first, second, low, high, open_end, accuracy * c.e
+        )
+        if found:
             break
-        if psi <= 0.0:
-            low = t
-        else:
-            high, open_end = t, False
-        if trial == MAX_TRIALS - 1 or high - low <= 1e-15 * high:
-            t = low  # what is left of psi is rounding: settle for the point known to be inside
-            if psi <= 0.0:
-                break
-        else:
-            t = next_trial(t, psi, first, second, low, high, open_end)
-            if psi > FAR * c.e:  # where terms grow like e^z, models of them come back in small steps
-                t = min(t, 0.5 * (low + high))
+        if rise - aim > FAR * c.e:  # where terms grow like e^z, models of them come back in small steps
+            t = min(t, 0.5 * (low + high))
     for j in range(delta.shape[0]):
         delta[j] *= t
     for b in range(u.shape[0]):
