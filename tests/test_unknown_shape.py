@@ -214,3 +214,12 @@ def test_search_of_a_smooth_function_takes_few_values():
     value, bound = search.run(lambda p: (np.log(p) - p / 1.7,) * 2, 1e-8)
     assert value <= top <= bound <= value + 3e-8
     assert len(search.points) <= 12  # 19 by the lines of the outer bound alone
+
+
+def test_a_place_where_the_function_is_lost_is_not_looked_at_again():
+    search = ConcaveSearch(0.0, 1.0)
+    for p, value in ((0.18, -0.7526), (0.29, -0.493), (0.58, 0.0), (0.98, -0.01)):
+        search.learn(p, value, value)
+    search.learn(1.0, -np.inf, -np.inf)
+    where = search.next(1e-8, handy=[0.18, 0.29, 0.58, 0.98, 1.0], near=0.1)
+    assert 0.58 < where < 0.98

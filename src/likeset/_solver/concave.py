@@ -18,6 +18,7 @@ from itertools import pairwise
 from math import inf, sqrt
 
 MOST = 60  # evaluations
+TRUSTED = 10  # points up to which parabolas alone are followed; from then on every second time
 APART = 0.6  # share of the distance h at which c h^2 is the tolerance: of points that close the gap
 
 Line = tuple[float, float, float]
@@ -88,11 +89,12 @@ class ConcaveSearch:
         if ceiling - value <= tolerance or width <= 1e-13 * abs(where):
             return None
         known = {p for p, _, _ in self.points}
-        wanted = self._on_parabola(tolerance)
+        turn = len(self.points) < TRUSTED or len(self.points) % 2 == 0
+        wanted = self._on_parabola(tolerance) if turn else None
         if wanted is not None:
             p, room = wanted
             first, last = self.points[0][0], self.points[-1][0]  # beyond these f may be known to be -inf
-            close = [q for q in handy if abs(q - p) <= room and q not in known and first < q < last]
+            close = [q for q in handy if abs(q - p) < room and q not in known and first < q < last]
             p = min(close, key=lambda q: abs(q - p), default=p)
             if p not in known and p >= self.floor:
                 return p
@@ -124,7 +126,8 @@ class ConcaveSearch:
         if abs(top - q) > 0.5 * apart:
             far = max(apart, 0.05 * min(q - p, r - q))  # not so near to what is known that nothing is learnt
             top = q + far * (1.0 if top > q else -1.0) if abs(top - q) < far else top
-            return (top, 0.2 * abs(top - q)) if p < top < r else None
+            # Within the neighbours: where f is known to be -inf nothing is learnt.
+            return (top, min(0.2 * abs(top - q), top - p, r - top)) if p < top < r else None
         if r - q > 2.0 * apart:
             return q + apart, 0.5 * apart
         return (q - apart, 0.5 * apart) if q - p > 2.0 * apart else None

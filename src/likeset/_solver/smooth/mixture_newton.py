@@ -171,14 +171,14 @@ def follow_both_boundaries(
     Returns what ``rise_along`` says of the end, with what it leaves in ``at``; :data:`UNSEEN` if it was not asked.
     """
     p, to_g, to_q = w.p, w.to_g, w.to_q
-    gg, ga, gq, qa, qq = dot(w.g, to_g), dot(w.g, p), dot(w.g, to_q), 0.0, 0.0
+    qa, qq = 0.0, 0.0
     for j in range(p.shape[0]):
         q = c.theta_c[j] + delta[j]
         qa += q * p[j]
         qq += q * to_q[j]
-    alpha, beta = active_multipliers(ga, gg, gq, qa, qq, slacks[0], slacks[1])
-    for j in range(p.shape[0]):
-        p[j] -= alpha * to_g[j] + beta * to_q[j]
+    plane = Plane(dot(w.g, p), dot(w.g, to_g), dot(w.g, to_q), qa, qq)
+    alpha, beta = active_multipliers(plane, slacks[0], slacks[1])
+    move_in_plane(p, alpha, to_g, beta, to_q)
     multiply(c.Xt, p, new_u)
     for b in range(u.shape[0]):
         new_u[b] += u[b]
@@ -188,30 +188,26 @@ def follow_both_boundaries(
         seen = rise_along(c, new_u, 1.0, at)
         rise = seen[0]
         if correction > 0 and not abs(c.e - rise) < miss:
-            for j in range(p.shape[0]):
-                p[j] += more_g * to_g[j] + more_q * to_q[j]
-            for b in range(u.shape[0]):
-                new_u[b] += more_g * w.along_g[b] + more_q * w.along_q[b]
+            move_in_plane(p, -more_g, to_g, -more_q, to_q)
+            move_in_plane(new_u, -more_g, w.along_g, -more_q, w.along_q)
             break
         if not rise < math.inf or (beta == 0.0 and abs(c.e - rise) <= ENOUGH * c.e):
             return seen
         miss = abs(c.e - rise)
-        new_room_g = c.e - rise + ga - alpha * gg - beta * gq
+        new_room_g = c.e - rise + plane.ga - alpha * plane.gg - beta * plane.gb
         new_room_q = slacks[1] - 0.5 * dot(p, p)
         accuracy = accuracy_after(dot(a, p), value)
         if abs(new_room_g - room_g) <= accuracy * c.e and abs(new_room_q - room_q) <= accuracy * c.e2:
             return seen
         room_g, room_q = new_room_g, new_room_q
-        new_alpha, new_beta = active_multipliers(ga, gg, gq, qa, qq, room_g, room_q)
+        new_alpha, new_beta = active_multipliers(plane, room_g, room_q)
         more_g, more_q = new_alpha - alpha, new_beta - beta
         alpha, beta = new_alpha, new_beta
         if correction == 0:
             multiply(c.Xt, to_g, w.along_g)
             multiply(c.Xt, to_q, w.along_q)
-        for j in range(p.shape[0]):
-            p[j] -= more_g * to_g[j] + more_q * to_q[j]
-        for b in range(u.shape[0]):
-            new_u[b] -= more_g * w.along_g[b] + more_q * w.along_q[b]
+        move_in_plane(p, more_g, to_g, more_q, to_q)
+        move_in_plane(new_u, more_g, w.along_g, more_q, w.along_q)
     return UNSEEN
 
 

@@ -223,11 +223,12 @@ def stretch(c: Centred, delta: Array, u: Array, accuracy: float, at: Local, seen
         if not known:
             rise, first, second = rise_along(c, u, t, at)
         known = False
-        psi = rise - aim
-        t, low, high, open_end, found = next_trial(trial, t, psi, first, second, low, high, open_end, accuracy * c.e)
+        t, low, high, open_end, found = next_trial(
+            trial, t, rise - aim, first, second, low, high, open_end, accuracy * c.e
+        )
         if found:
             break
-        if psi > FAR * c.e:  # where terms grow like e^z, models of them come back in small steps
+        if rise - aim > FAR * c.e:  # where terms grow like e^z, models of them come back in small steps
             t = min(t, 0.5 * (low + high))
     for j in range(delta.shape[0]):
         delta[j] *= t
