@@ -31,6 +31,7 @@ from likeset.answers.pairs import Bounds, bounds_of_function
 from likeset.answers.peaks import Peak, maximise_upper
 from likeset.answers.points import like
 from likeset.answers.questions import Questions
+from likeset.answers.shares import at_once, bounds_in_shares
 from likeset.answers.steep_pairs import bounds_of_steep
 from likeset.answers.support import Support, support, upper_gradient
 from likeset.arguments import choice, error_level, positive_integer
@@ -166,6 +167,21 @@ class LikelihoodSet:
         if found is None:
             raise EmptySetError(self.alpha)
         return found
+
+    @property
+    def fits_without_noise(self) -> bool:
+        """Whether, where the scale of the noise is unknown, some theta explains more outcomes than it has coordinates.
+
+        Scale zero is then plausible, whatever else is. A law without ties explains no outcome twice: rounded ones, or
+        zeros that mean "nothing happened", are better asked about apart from the others.
+
+        >>> import likeset as ls
+        >>> seq = ls.ConfidenceSequence(ls.Gaussian(sigma=ls.Unknown()), ls.Linear(dim=1))
+        >>> seq.update([[1.0]] * 20, [0.0] * 20)
+        >>> seq.set.fits_without_noise, seq.set.is_empty, seq.set.nuisance_interval()
+        (True, False, (0.0, 0.0))
+        """
+        return isinstance(self._others, ScaleEvidence | ScaleVoices) and self._others.fits_without_noise
 
     # -- extrema ------------------------------------------------------------------------------------------------
 
@@ -480,11 +496,9 @@ class LikelihoodSet:
         """The outer bounds of ``_maximise`` alone."""
         leaving, spill = split(self.space.bound, inside, outside)
         with SingleThreadedBlas():
-            if asked is None:
-                return self._answering().bounds(inside, leaving) + spill
-            for rows, kernel in self._kernels(np.ones(len(inside), dtype=bool), asked):
-                spill[rows] += kernel.bounds(inside[rows], leaving[rows])
-        return spill
+            if asked is None and at_once(self._answering(), len(inside)):
+                return self._kernel.bounds(inside, leaving) + spill
+            return bounds_in_shares(self._kernels(np.ones(len(inside), dtype=bool), asked), inside, leaving) + spill
 
     def _plain_dimension(self, what: str) -> int:
         if not isinstance(self.space, Linear):

@@ -87,7 +87,8 @@ class Search:
         log_tilts = float(np.logaddexp(log_loud, self.tilt.silent))
         of_ratios = np.exp(values - log_ratios)
         of_tilts = np.where(loud, np.exp(heights - log_tilts), 0.0)
-        pulls = -(self.tilt.a[:, None] * first)
+        # Of those that say nothing: their slopes may be no numbers, and nothing times these would be none either.
+        pulls = np.where(loud, -(self.tilt.a[:, None] * first), 0.0)
         gathered = np.zeros((len(self.X), len(self.u)))
         np.add.at(gathered, self.tilt.index, pulls)
         tilt_slopes = gathered.T @ self.X
@@ -190,7 +191,7 @@ class Search:
             room = 2.0 * sigma + float(g @ g)
             length = float(np.linalg.norm(along))
             own = length * np.sqrt(room) - float(along @ g) if room > 0.0 else 0.0
-            if not np.isfinite(own):
+            if not (np.isfinite(room) and np.isfinite(own)):  # numbers overflowed: nothing is proved
                 continue
             reach = min(reach, own)
             rest = g - max(float(along @ g) / length**2, 0.0) * along

@@ -91,12 +91,17 @@ class Tilt:
         sizes = np.abs(u) * float(np.abs(self.tilts) @ np.abs(self.s)) + self.a @ (np.abs(growth) + np.abs(h))
         return np.where(np.isnan(values), -inf, values), first, sizes
 
-    def log_ratio(self, curve: Curve, z: Array) -> tuple[float, float]:
-        """log of the sum over all u, and what its rounding is proportional to."""
+    def log_ratio(self, curve: Curve, z: Array, rounding: float) -> tuple[float, float]:
+        """log of the sum over all u, and the least it can be where every D_u is off by ``rounding`` of its size.
+
+        Far from the data the D_u that say nothing are the difference of enormous numbers: their size is no matter.
+        """
         u, logs = np.concatenate([self.effects, -self.effects]), np.tile(self.logs, 2)
         values, _, sizes = self.heights(curve, z, u, logs)
-        loud = np.isfinite(values)
-        return float(log_sum_exp(np.append(values, self.silent))), float(sizes[loud].max(initial=0.0))
+        least = np.full(len(u), -inf)
+        np.subtract(values, rounding * sizes, out=least, where=np.isfinite(values) & np.isfinite(sizes))
+        found, lowered = log_sum_exp(np.array([np.append(values, self.silent), np.append(least, self.silent)]))
+        return float(found), float(lowered)
 
     def least_curvature(self, curve: Curve, low: Array, high: Array, u: Array, shares: Array) -> Array:
         """A lower bound of the second derivative of sum_u shares_u D_u along every covariate, z in [low, high]."""

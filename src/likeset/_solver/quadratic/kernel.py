@@ -39,6 +39,7 @@ class Prepared(Kernel):
     basis: Array  # orthonormal columns, shape (d, r)
     cut: Cut
     closed_form = True
+    share = 1 << 16
 
     @property
     def centre(self) -> Array:  # type: ignore[override]
