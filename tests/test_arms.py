@@ -11,6 +11,7 @@ from scipy.stats import binom
 import likeset as ls
 from likeset import checks
 from likeset._solver.pairs import diagonal
+from likeset._solver.planar import Outline
 from likeset._solver.problem import CurveTerms
 from likeset.answers.mean_contrasts import scale_of
 from likeset.curves import Curve
@@ -174,6 +175,23 @@ def test_limits_other_than_zero_are_for_the_other_voices():
     assert found[0] > found[1] + 1.0  # the pair knows more
 
 
+def test_a_pair_without_plausible_means_refutes_the_model():
+    """The truth lies outside Theta: long before the other voices are sure of it, a pair that shares the level is."""
+    for simultaneous in (True, False):
+        voices = ls.Contrasts(ARMS[[1]], simultaneous, minus=ARMS[0], others=None, share=0.9)
+        sequence = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(3, 1.0), 0.05, voices=voices, alarm=False)
+        sequence.update(ARMS[:2], [10.0, 4.0], trials=[20, 20])
+        assert not sequence.set.is_empty
+        sequence.update(ARMS[:2], [90.0, 0.0], trials=[180, 180])
+        s = sequence.set
+        assert s.log_ratio([0.0, -0.99, 0.0]) < np.log(20.0)
+        with pytest.raises(ls.EmptySetError):
+            s.contrast(ARMS[[1]], ARMS[[0]])
+        assert s.is_empty == simultaneous
+        if simultaneous:
+            assert (s.evidence(ARMS, below=[0.1, 0.0, 0.5]).e_value > 20.0).all()
+
+
 def test_what_was_never_observed_has_no_bound():
     for family in (ls.Poisson(), ls.Bernoulli(), ls.Gamma(2.0)):
         voices = ls.Contrasts(ARMS[1:], minus=ARMS[0], others=None)
@@ -209,6 +227,31 @@ def test_ratios_far_from_zero_need_no_origin(family):
     assert pair_of(sequence, 1, 0).values(at[None, ::-1])[0] == pytest.approx(np.logaddexp.reduce(parts), abs=1e-5)
     with pytest.raises(ValueError, match="origins"):
         CurveTerms(Curve.SOFTPLUS, np.ones(1), np.ones(1), np.ones(1))
+
+
+def test_polygons_hold_ellipses():
+    """The outline of a convex set from outside, against the closed form: found from a far start, thin, empty."""
+    rng = np.random.default_rng(4)
+    for number in range(30):
+        root = rng.normal(size=(2, 2)) * [1.0, 10.0 ** rng.uniform(-3, 1)]
+        M = np.linalg.inv(root @ root.T)
+        middle, level = rng.uniform(-1, 1, 2), 1.0 if number % 5 else -0.1
+        box = np.sqrt(np.diag(root @ root.T)) * 3.0
+
+        def f(v, M=M, middle=middle):
+            away = v - middle
+            return np.einsum("ni,ij,nj->n", away, M, away), 2.0 * away @ M
+
+        found = Outline(f, level, middle - box, middle + box, middle + rng.uniform(-1, 1, 2) * box)
+        if level < 0.0:
+            assert found.is_empty and found.largest(np.array, np.array) == (-np.inf, -np.inf)
+            continue
+        for a, b in ((1.0, -1.0), (-1.0, 1.0), (1.0, 0.0), (0.3, 2.0)):
+            upper, attained = found.largest(lambda x, a=a: a * x, lambda y, b=b: b * y)
+            d = np.array([a, b])
+            width = np.sqrt(d @ root @ root.T @ d)
+            assert attained <= d @ middle + width * (1 + 1e-9) and d @ middle + width <= upper
+            assert upper - (d @ middle + width) <= 2e-3 * width
 
 
 def test_bounds_are_close_to_what_is_attained():

@@ -7,7 +7,7 @@ import pytest
 
 import likeset as ls
 from likeset import checks
-from likeset.families import beliefs
+from likeset.families import fitted_posterior
 from likeset.predictors.base import PlugIn
 
 FAMILIES = checks.built_in_families()
@@ -51,8 +51,8 @@ def test_beliefs_are_fitted_once_for_all_outcomes(monkeypatch):
     """Many outcomes are tried from one state: to refit it for each took minutes with a family of one's own."""
     own = ls.CustomFamily(lambda y, z: np.log1p(np.exp(-z * (2 * y - 1))), support=[0.0, 1.0], convex=True, name="coin")
     sequence = checks._exercised(None, own, None)
-    fits, fit = [], beliefs.GenericPosterior.fit
-    monkeypatch.setattr(beliefs.GenericPosterior, "fit", lambda self: (fits.append(self), fit(self))[1])
+    fits, fit = [], fitted_posterior.GenericPosterior.fit
+    monkeypatch.setattr(fitted_posterior.GenericPosterior, "fit", lambda self: (fits.append(self), fit(self))[1])
     assert checks.one_step_growth(sequence, [0.6, -0.4], [0.3, 0.2]) == pytest.approx(1.0, abs=1e-6)
     assert len(fits) == 1
 

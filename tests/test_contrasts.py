@@ -472,3 +472,15 @@ def test_policies_refuse_sets_that_do_not_hold_at_once(policy):
         else:
             with pytest.raises(ls.InvalidArgumentError, match="simultaneous=True"):
                 policy(seq, np.eye(2))
+
+
+@pytest.mark.parametrize("seed", [3, 4, 8])
+def test_covariates_closer_than_rounding_without_a_bound(seed):
+    """Weighted joint sets are endless there, and their maximisers nowhere: voices were weighted by NaN, aloud."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(2, 3))[[0, 0, 1, 1, 0, 1]] + 1e-9 * rng.normal(size=(6, 3))
+    sequence = ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(3), 0.1, voices=ls.Contrasts(np.eye(3)))
+    sequence.update(x, x @ [0.5, -1.0, 0.3] + 0.5 * rng.normal(size=6))
+    low, high = sequence.set.interval(np.vstack([np.eye(3), x[:2]]))
+    assert (high[:3] - low[:3] > 1e6).all()
+    assert (high[3:] - low[3:] < 100.0).all()

@@ -179,3 +179,22 @@ def test_a_failed_update_leaves_nothing():
     with pytest.raises(PieceError):
         model.update(1.0, 1)
     assert (model.n_observations, model.log_numerator) == (1, before)
+
+
+def test_an_interrupt_leaves_the_old_state():
+    class Torn(list):
+        def append(self, row):
+            super().append(row)
+            raise KeyboardInterrupt
+
+    coin = ls.ModelSequence(lambda y, x, p: np.log(p[:, 0] if y else 1 - p[:, 0]), np.array([[0.3], [0.6]]))
+    coin.update(None, 1)
+    before = coin.log_ratio([0.4]), coin.log_numerator, coin.n_observations
+    coin._rows = Torn(coin._rows)
+    with pytest.raises(KeyboardInterrupt):
+        coin.update(None, 0)
+    assert (coin.log_ratio([0.4]), coin.log_numerator, coin.n_observations) == before
+    coin._rows = list(coin._rows)
+    coin.update(None, 1)
+    assert coin.n_observations == 2
+    assert coin.log_ratio([0.4]) == pytest.approx(coin.log_numerator - 2 * np.log(0.4))

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from likeset import curves
+from likeset._solver.ball_step import ball_step, tangent_minimum
 from likeset._solver.evaluate import evaluate_terms
-from likeset._solver.newton import ball_step, minimise_convex, minimise_over_ball, newton_ball, tangent_minimum
+from likeset._solver.newton import CurveSum, Goal, minimise_convex, minimise_over_ball, newton_ball
 from likeset._solver.problem import CallableTerms, CurveTerms
 from likeset.curves import Curve
 from likeset.elementwise import exp_parts, log_parts
@@ -107,7 +108,7 @@ def test_minimum_against_conic_solver(kind: str, regime: str) -> None:
     expected, _ = cvxpy_minimum(level_set)
     scale = 1 + abs(expected)
     for terms in (level_set.terms, as_callable(level_set.terms)):
-        theta, value, lower, _ = minimise_over_ball(level_set.X, terms, 0.0, level_set.bound, np.zeros(4), 1e-9)
+        theta, value, lower, _ = minimise_over_ball(level_set.X, terms, 0.0, level_set.bound, np.zeros(4), Goal(1e-9))
         assert np.linalg.norm(theta) <= level_set.bound * (1 + 1e-12)
         assert value == pytest.approx(float(evaluate(level_set, theta)), rel=1e-12)
         assert value - lower <= 1e-9 + 1e-12 * scale
@@ -121,7 +122,9 @@ def test_gaussian_ridge_in_closed_form(bound: float, ridge: float) -> None:
     rng = np.random.default_rng(4)
     X, a, s = rng.standard_normal((9, 3)), rng.uniform(1, 2, 9), rng.standard_normal(9)
     H, b = (X.T * a) @ X + 2 * ridge * np.eye(3), X.T @ s
-    theta, _, lower, iterations = newton_ball(X, 0, a, s, ridge, bound, np.ones(3), 1e-13, 50)
+    theta, _, lower, iterations = newton_ball(
+        CurveSum(X, 0, a, s), ridge, bound, np.ones(3), Goal(1e-13, iterations=50)
+    )
     if bound == math.inf:
         assert theta == pytest.approx(np.linalg.solve(H, b), rel=1e-10)
     else:  # stationary on the sphere: minus the gradient points outwards along theta
@@ -148,13 +151,13 @@ def test_tangent_minimum_is_the_minimum() -> None:
 
 
 def test_no_data_and_bad_starts() -> None:
-    none = np.empty(0)
-    theta, value, lower, _ = newton_ball(np.empty((0, 3)), 1, none, none, 0.5, math.inf, np.ones(3), 1e-9, 9)
+    none, goal = CurveSum(np.empty((0, 3)), 1, np.empty(0), np.empty(0)), Goal(1e-9, iterations=9)
+    theta, value, lower, _ = newton_ball(none, 0.5, math.inf, np.ones(3), goal)
     assert np.all(theta == 0) and value == lower == 0
-    theta, value, lower, _ = newton_ball(np.empty((0, 3)), 1, none, none, 0.0, 1.0, np.full(3, 9.0), 1e-9, 9)
+    theta, value, lower, _ = newton_ball(none, 0.0, 1.0, np.full(3, 9.0), goal)
     assert np.linalg.norm(theta) <= 1 + 1e-15 and value == lower == 0
     X = np.array([[1000.0, 0.0]])  # e^1000 overflows at the start
-    theta, value, lower, _ = newton_ball(X, 1, np.ones(1), np.ones(1), 0.0, 5.0, np.ones(2), 1e-9, 100)
+    theta, value, lower, _ = newton_ball(CurveSum(X, 1, np.ones(1), np.ones(1)), 0.0, 5.0, np.ones(2), Goal(1e-9))
     assert value == pytest.approx(1.0) and value - lower <= 1e-9
 
 
@@ -166,12 +169,12 @@ def test_singular_hessian_with_infinite_entries_gives_no_step() -> None:
 
 def test_warm_start_is_cheap() -> None:
     level_set = instance(np.random.default_rng(6), "poisson", 40, 6)
-    terms = level_set.terms
-    cold = newton_ball(level_set.X, 1, terms.a, terms.s, 0.1, 3.0, np.zeros(6), 1e-9, 100)
-    s = terms.s.copy()
+    F = CurveSum(level_set.X, 1, level_set.terms.a, level_set.terms.s)
+    cold = newton_ball(F, 0.1, 3.0, np.zeros(6), Goal(1e-9))
+    s = F.s.copy()
     s[3] += 1
-    warm = newton_ball(level_set.X, 1, terms.a, s, 0.1, 3.0, cold[0], 1e-6, 100)
-    assert warm[3] <= 2 and warm[1] - warm[2] <= 1e-6
+    warm = newton_ball(F._replace(s=s), 0.1, 3.0, cold.theta, Goal(1e-6))
+    assert warm.iterations <= 2 and warm.value - warm.lower <= 1e-6
 
 
 def test_a_point_between_two_numbers_is_not_looked_for_again_and_again():
@@ -183,6 +186,6 @@ def test_a_point_between_two_numbers_is_not_looked_for_again_and_again():
         above = float(theta[0] - 1.0) - 1e-16  # at one it is below, at the next number above
         return 1e30 * above**2, 1e-2, np.array([2e30 * above]), lambda: np.array([[2e30]])
 
-    theta, value, lower, iterations = minimise_convex(steep, between, 0.0, 10.0, 0.0, 100, -math.inf)
+    theta, value, lower, iterations = minimise_convex(steep, 0.0, 10.0, between, Goal(0.0, iterations=100))
     assert theta == between and value == 1e30 * 1e-32 and lower <= 0.0
     assert iterations <= 2 and len(looks) <= 3

@@ -216,7 +216,7 @@ def test_fixed_takes_a_vector_or_a_function():
 
 def test_many_distinct_covariates_do_not_change_the_mixture_much():
     """Beyond 512 distinct covariates refits are spaced: the score must stay within a fraction of a nat of refitting."""
-    from likeset.families import beliefs as posterior
+    from likeset.families import fitted_posterior as posterior
 
     family = ls.Bernoulli()
     X, y = stream(family, 900, seed=8)

@@ -10,7 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF
 
 import likeset as ls
 from likeset import progress
@@ -128,3 +130,110 @@ def test_studies_show_scoring_reopening_and_looking_back(tmp_path, monkeypatch):
     assert seen(lambda: study._looks(5)) == {"looking at earlier times"}
     with progress.shown_elsewhere():
         assert seen(lambda: study.tell(rows[:41])) == set()
+
+
+def poisson_set(**settings):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 3)) / 2
+    seq = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3, 2.0), **settings)
+    seq.update(x, rng.poisson(np.exp(x @ [0.3, 0.0, 0.2])))
+    return seq.set
+
+
+def laplace_set(**settings):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    seq = ls.ConfidenceSequence(ls.Laplace(1.0), ls.Linear(2, 2.0), **settings)
+    seq.update(x, rng.laplace(size=60))
+    return seq.set
+
+
+def band_set():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(20, 1))
+    seq = ls.ConfidenceSequence(ls.Poisson(), ls.RKHS(RBF(0.3), bound=2.0, dim=1))
+    seq.update(x, rng.poisson(1.0, size=20))
+    return seq.set
+
+
+def unknown_shape_set():
+    rng = np.random.default_rng(0)
+    x = np.column_stack([np.ones(30), rng.normal(size=30)])
+    seq = ls.ConfidenceSequence(ls.Weibull(ls.Unknown(0.5, 3.0)), ls.Linear(2, 3.0))
+    seq.update(x, np.column_stack([rng.weibull(1.4, size=30) + 0.01, np.ones(30)]))
+    return seq.set
+
+
+LONG_BOUNDS = {
+    "voices of counts": (poisson_set, 400),
+    "counts": (lambda: poisson_set(voices=None, alarm=False), 9000),
+    "voices of Laplace noise": (laplace_set, 200),
+    "a band": (band_set, 5000),
+    "an unknown shape": (unknown_shape_set, 80),
+}
+
+
+@pytest.mark.parametrize(("make", "count"), LONG_BOUNDS.values(), ids=LONG_BOUNDS)
+def test_one_long_question_is_asked_in_shares_and_shown(make, count, monkeypatch):
+    """The same bounds, as far as certificates go, as where each direction is asked for among few others."""
+    s = make()
+    rng = np.random.default_rng(1)
+    x = rng.uniform(size=(count, 1)) if "RKHS" in repr(s.space) else rng.normal(size=(count, s.space.dim))
+    few = np.arange(0, count, count // 8)
+    apart = s.upper(x[few])
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "EVERY", -1.0)
+    monkeypatch.setattr("likeset.answers.shares.SECONDS", 1e-3)
+    monkeypatch.delenv("LIKESET_QUIET", raising=False)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    together = s.upper(x)
+    shown = [int(share) for share in re.findall(r"likeset: finding bounds (\d+) %", terminal.getvalue())]
+    assert len(shown) >= 2 and shown == sorted(shown) and shown[0] == 0 and terminal.getvalue().endswith("\r")
+    np.testing.assert_allclose(together[few], apart, rtol=0, atol=1e-6 * np.abs(apart).max())
+    terminal.truncate(0)
+    with progress.shown_elsewhere():
+        s.upper(x)
+    assert terminal.getvalue() == ""
+
+
+def test_a_question_of_few_directions_goes_to_the_kernel_as_it_is(monkeypatch):
+    s = poisson_set()
+    monkeypatch.setattr("likeset.answers.shares.meter", lambda *_: pytest.fail("measured what is quick"))
+    assert len(s.upper(np.random.default_rng(1).normal(size=(100, 3)))) == 100
+    gaussian = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(2, 1.0), voices=None)
+    gaussian.update([[1.0, 0.0]] * 3, [0.1, 0.2, 0.3])
+    assert len(gaussian.set.upper(np.random.default_rng(1).normal(size=(100_000, 2)))) == 100_000
+
+
+def test_what_is_inside_of_a_meter_stays_silent(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "EVERY", -1.0)
+    monkeypatch.delenv("LIKESET_QUIET", raising=False)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    for _ in counted(range(3), 3, "outside"):
+        assert list(counted(range(3), 3, "inside")) == [0, 1, 2]
+    assert "outside" in terminal.getvalue() and "inside" not in terminal.getvalue()
+    assert list(counted(range(3), 3, "afterwards")) == [0, 1, 2] and "afterwards" in terminal.getvalue()
+
+
+def test_an_interrupt_between_shares_leaves_the_set_as_it_was(monkeypatch):
+    s = poisson_set()
+    x = np.random.default_rng(1).normal(size=(400, 3))
+    before = s.upper(x[:5])
+    kernel, calls = s._kernel, []
+    bounds = type(kernel).bounds
+
+    def interrupted(self, A, outside):
+        calls.append(len(A))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return bounds(self, A, outside)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(kernel), "bounds", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            s.upper(x)
+    np.testing.assert_array_equal(s.upper(x[:5]), before)
+    assert progress._meters == 0

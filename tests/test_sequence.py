@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likeset as ls
-from likeset.persistence.files import _state_of
+from likeset.persistence.piece_states import state_of
 
 
 def fresh(family=None, dim=2, **kwargs):
@@ -18,7 +18,7 @@ def fresh(family=None, dim=2, **kwargs):
 def fingerprint(sequence):
     ledger = sequence.ledger
     rows = [getattr(ledger, name).rows.tobytes() for name in ("x", "y", "weights", "log_q", "covariate")]
-    state = _state_of(sequence.forecaster)
+    state = state_of(sequence.forecaster)
     return rows, ledger.gains.tobytes(), {k: v.tobytes() for k, v in state.items()}
 
 

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 import likeset as ls
 from likeset._solver.certificate import certificate, certify
 from likeset._solver.evaluate import evaluate_terms
-from likeset._solver.newton import minimise_over_ball
+from likeset._solver.newton import Goal, minimise_over_ball
 from likeset._solver.problem import CallableTerms, CurveTerms, LevelSet, PointTerms, Solution
 from likeset._solver.smooth import kernel as smooth
 from likeset._solver.smooth.ellipsoids import model_maximisers
@@ -108,7 +108,7 @@ def cut_by_the_ball(rng: np.random.Generator) -> LevelSet:
     z = np.clip(X @ theta * bound / np.linalg.norm(theta) * rng.choice([0.5, 1.0, 2.0]), -5.0, 5.0)
     kind = SMOOTH[int(rng.integers(len(SMOOTH)))]
     terms = simulate_terms(rng, kind, z, rng.integers(1, 10, n_covariates), "regular")
-    nearest, *_ = minimise_over_ball(X, terms, 0.0, bound, np.zeros(dim), 0.0)
+    nearest, *_ = minimise_over_ball(X, terms, 0.0, bound, np.zeros(dim), Goal(0.0))
     level_set = LevelSet(X, terms, 0.0, bound)
     return replace(level_set, level=float(evaluate(level_set, nearest)) + 10 ** rng.uniform(-4, 1.5))
 
@@ -297,7 +297,7 @@ def kernel_features(rng: np.random.Generator, kind: str, n_points: int) -> tuple
     seen = rng.choice(n_points, n_points // 2, replace=False)
     terms = simulate_terms(rng, kind, np.sin(9 * x[seen]), rng.integers(1, 6, len(seen)), "regular")
     level_set = LevelSet(features[seen], terms, 0.0, 3.0)
-    nearest, *_ = minimise_over_ball(level_set.X, terms, 0.0, 3.0, np.zeros(n_points), 0.0)
+    nearest, *_ = minimise_over_ball(level_set.X, terms, 0.0, 3.0, np.zeros(n_points), Goal(0.0))
     return replace(level_set, level=float(evaluate(level_set, nearest)) + 5.0), features
 
 

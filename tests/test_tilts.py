@@ -351,3 +351,35 @@ def test_other_questions_of_the_set():
     policy = ls.UCB(sequence, np.eye(2))
     for _ in range(3):
         sequence.update(np.eye(2)[policy.ask()], 1)
+
+
+def test_members_are_as_few_as_the_ratio_says_far_from_the_data():
+    """Tilts that say nothing there are differences of enormous numbers, and their rounding allowed every theta."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(120, 1)) * np.geomspace(0.01, 2.0, 120)[:, None]
+    y = rng.poisson(np.exp(np.minimum(x[:, 0] * 1.2, 6.0)))
+    sequence = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(1, 3.0), ALPHA, voices=ls.Contrasts([[1.0]]))
+    sequence.update(x, y)
+    s, grid = sequence.set, np.linspace(-3.0, 3.0, 121)[:, None]
+    ratios, members, (low, high) = s.log_ratio(grid), s.contains(grid), s.interval([[1.0]])
+    assert ratios.max() > 1e4
+    assert (members == (ratios <= -np.log(ALPHA))).all()
+    assert members.any()
+    assert ((low[0] <= grid[members]) & (grid[members] <= high[0])).all()
+    found = s.evidence(theta=grid)
+    assert np.allclose(found.log_e_value, ratios, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(("family", "seed"), [(ls.Poisson(), 7), (ls.Exponential(), 7), (ls.Poisson(), 12)])
+def test_ends_where_tilts_overflow(family, seed):
+    """Without a bound and with covariates that grow: slopes of silent tilts were infinite, zero times these was NaN,
+    and NaN was taken for a proof that nothing lies beyond. In 15 of 40 such runs members were lost."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(24, 2)) * np.geomspace(0.01, 3.0, 24)[:, None]
+    sequence = ls.ConfidenceSequence(family, ls.Linear(2), ALPHA, voices=ls.Contrasts(np.eye(2)))
+    sequence.update(x, family.sample(x @ [-0.8, 0.6], rng))
+    low, high = sequence.set.interval(np.eye(2))
+    found = np.array([-0.8, 0.6]) + rng.normal(size=(300, 2))
+    found = found[sequence.set.contains(found)]
+    assert len(found) > 20
+    assert ((low <= found) & (found <= high)).all()

@@ -87,19 +87,18 @@ class ModelSequence:
             )
         self._forecaster = copy.deepcopy(forecaster)
         self._outcomes = None if outcomes is None else _listed(outcomes, "outcomes")
-        self._rows: list[tuple[Any, Any]] = []
+        self._rows: list[tuple[Any, Any]] = []  # of which the first ``_count`` count
+        self._count = 0
         self._log_likelihoods = np.zeros(len(self.candidates))
         self._log_q = 0.0
 
     def __repr__(self) -> str:
-        return (
-            f"<ModelSequence: {len(self.candidates)} candidates, alpha={self.alpha:g}, {len(self._rows)} observations>"
-        )
+        return f"<ModelSequence: {len(self.candidates)} candidates, alpha={self.alpha:g}, {self._count} observations>"
 
     @property
     def n_observations(self) -> int:
         """Number of observations recorded."""
-        return len(self._rows)
+        return self._count
 
     @property
     def log_numerator(self) -> float:
@@ -107,7 +106,7 @@ class ModelSequence:
         return self._log_q
 
     def update(self, x: Any, y: Any) -> None:
-        """Record one observation. All or nothing: after an error the sequence is as it was."""
+        """Record one observation. All or nothing: after an error or Ctrl-C the state is the old or the new one."""
         try:
             row = copy.deepcopy((x, y))
         except Exception as error:
@@ -126,15 +125,19 @@ class ModelSequence:
             raise PieceError(
                 f"the forecast of y = {_brief(y)} has log-density {log_q}; a density is a number below infinity."
             )
+        del self._rows[self._count :]
         self._rows.append(row)
-        self._log_likelihoods, self._log_q = self._log_likelihoods + densities, self._log_q + log_q
-        self._forecaster = forecaster
+        # In one step: an interrupt comes before it, or after.
+        self.__dict__.update(
+            _count=self._count + 1, _log_likelihoods=self._log_likelihoods + densities, _log_q=self._log_q + log_q,
+            _forecaster=forecaster,
+        )  # fmt: skip
 
     def log_ratio(self, theta: Any) -> Any:
         """log R(theta), the evidence against one parameter (or against each row of several), in nats."""
         parameters, single = self._parameters(theta)
         total = np.zeros(len(parameters))
-        for x, y in self._rows:
+        for x, y in self._rows[: self._count]:
             total = total + self._densities(y, x, parameters)
         ratios = np.full(len(total), -inf) if self._log_q == -inf else self._log_q - total
         return float(ratios[0]) if single else ratios

@@ -21,6 +21,7 @@ Item = TypeVar("Item")
 
 
 _inside = 0  # of something that shows its own progress
+_meters = 0  # that are running; the outermost one is shown
 
 
 @contextmanager
@@ -79,13 +80,15 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def meter(what: str, total: float) -> Iterator[Callable[[float], None]]:
-    """A function that is told how much is done, and shows it once it takes long.
+    """A function that is told how much is done, and shows it once it takes long; inside of another one, nothing.
 
     >>> with meter("searching", 10) as at:
     ...     at(3)
     """
+    global _meters
     began = shown = time.monotonic()
-    watched: bool | None = None
+    watched: bool | None = None if _meters == 0 else False
+    _meters += 1
 
     def at(done: float) -> None:
         nonlocal shown, watched
@@ -99,6 +102,7 @@ def meter(what: str, total: float) -> Iterator[Callable[[float], None]]:
     try:
         yield at
     finally:
+        _meters -= 1
         if watched and shown != began:
             rewritten("", last=True)
 

@@ -25,12 +25,13 @@ from likeset.answers.directions import split
 from likeset.answers.duels import ArmsInDuels, beaten
 from likeset.answers.evidence_against import evidence_against
 from likeset.answers.hypotheses import EValue
-from likeset.answers.mean_contrasts import PairAnswers
+from likeset.answers.mean_contrasts import PairAnswers, refuted_by_pairs
 from likeset.answers.outline import outline
 from likeset.answers.pairs import Bounds, bounds_of_function
 from likeset.answers.peaks import Peak, maximise_upper
 from likeset.answers.points import like
 from likeset.answers.questions import Questions
+from likeset.answers.shares import at_once, bounds_in_shares
 from likeset.answers.steep_pairs import bounds_of_steep
 from likeset.answers.support import Support, support, upper_gradient
 from likeset.arguments import choice, error_level, positive_integer
@@ -113,8 +114,16 @@ class LikelihoodSet:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no parameter is plausible: a certified alarm, at level alpha, that the model is wrong."""
-        return not self._evidence.says_nothing and self._kernel.status == "empty"
+        """Whether no parameter is plausible: a certified alarm, at level alpha, that the model is wrong.
+
+        Pairs of arms that share the error level say so as well: with one of them that leaves no two means, none is.
+        """
+        empty = not self._evidence.says_nothing and self._kernel.status == "empty"
+        return empty or self._refuted_by_pairs
+
+    @cached_property
+    def _refuted_by_pairs(self) -> bool:
+        return refuted_by_pairs(self)
 
     @property
     def has_alarm(self) -> bool:
@@ -159,6 +168,21 @@ class LikelihoodSet:
             raise EmptySetError(self.alpha)
         return found
 
+    @property
+    def fits_without_noise(self) -> bool:
+        """Whether, where the scale of the noise is unknown, some theta explains more outcomes than it has coordinates.
+
+        Scale zero is then plausible, whatever else is. A law without ties explains no outcome twice: rounded ones, or
+        zeros that mean "nothing happened", are better asked about apart from the others.
+
+        >>> import likeset as ls
+        >>> seq = ls.ConfidenceSequence(ls.Gaussian(sigma=ls.Unknown()), ls.Linear(dim=1))
+        >>> seq.update([[1.0]] * 20, [0.0] * 20)
+        >>> seq.set.fits_without_noise, seq.set.is_empty, seq.set.nuisance_interval()
+        (True, False, (0.0, 0.0))
+        """
+        return isinstance(self._others, ScaleEvidence | ScaleVoices) and self._others.fits_without_noise
+
     # -- extrema ------------------------------------------------------------------------------------------------
 
     def upper(self, X: Any, *, alpha: float | None = None) -> Array:
@@ -198,7 +222,9 @@ class LikelihoodSet:
         most alpha. It exceeds 1/alpha exactly when the bounds of this set exclude the hypothesis: with ``below=c`` when
         ``lower(x) > c``; if the set is empty, whatever the hypothesis.
 
-        Where a function space carries a ``charge``, that many nats are taken off.
+        Where a function space carries a ``charge``, that many nats are taken off. Whether two announced arms are alike,
+        or which is the larger, x = a - a' with the limit 0, is answered by the pair's own set: beyond 1/alpha exactly
+        when :meth:`contrast` excludes "no difference". Other limits are for the other voices.
 
         >>> import likeset as ls
         >>> seq = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(dim=1, bound=3.0))
@@ -470,11 +496,9 @@ class LikelihoodSet:
         """The outer bounds of ``_maximise`` alone."""
         leaving, spill = split(self.space.bound, inside, outside)
         with SingleThreadedBlas():
-            if asked is None:
-                return self._answering().bounds(inside, leaving) + spill
-            for rows, kernel in self._kernels(np.ones(len(inside), dtype=bool), asked):
-                spill[rows] += kernel.bounds(inside[rows], leaving[rows])
-        return spill
+            if asked is None and at_once(self._answering(), len(inside)):
+                return self._kernel.bounds(inside, leaving) + spill
+            return bounds_in_shares(self._kernels(np.ones(len(inside), dtype=bool), asked), inside, leaving) + spill
 
     def _plain_dimension(self, what: str) -> int:
         if not isinstance(self.space, Linear):

@@ -19,6 +19,7 @@ class Ball(Kernel):
     bound: float
     empty: bool = False
     closed_form = True
+    share = 1 << 16
 
     @property
     def status(self) -> str:  # type: ignore[override]

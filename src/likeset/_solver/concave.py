@@ -20,7 +20,7 @@ Line = tuple[float, float, float]
 
 
 class ConcaveSearch:
-    """Maximises over [low, high].
+    """Maximises over [low, high]; below ``floor`` nothing is evaluated, and lines from above it are the bounds.
 
     >>> f = lambda p: (1.0 - (p - 1.2) ** 2,) * 2            # V and U
     >>> search = ConcaveSearch(0.0, 4.0)
@@ -31,8 +31,8 @@ class ConcaveSearch:
     (True, True)
     """
 
-    def __init__(self, low: float, high: float) -> None:
-        self.ends = [low, high]
+    def __init__(self, low: float, high: float, floor: float = -inf) -> None:
+        self.ends, self.floor = [low, high], floor
         self.lost = [False, False]  # whether f is -inf at that end
         self.points: list[tuple[float, float, float]] = []
 
@@ -83,11 +83,14 @@ class ConcaveSearch:
         if ceiling - value <= tolerance or width <= 1e-13 * abs(where):
             return None
         known = {p for p, _, _ in self.points}
-        untried = {end for end, lost in zip(self.ends, self.lost, strict=True) if not lost} - known
+        untried = {
+            end for end, lost in zip(self.ends, self.lost, strict=True) if not lost and end >= self.floor
+        } - known
         if where not in untried:  # at an end of the range the answer may be; elsewhere keep a distance
             where = min(max(where, left + 0.05 * width), right - 0.05 * width)
             close = [p for p in handy if left < p < right and abs(p - where) <= near * width]
             where = min(close, key=lambda p: abs(p - where), default=where)
+        where = max(where, self.floor)
         return None if where in known else where
 
 

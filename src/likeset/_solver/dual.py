@@ -29,6 +29,7 @@ from likeset._typing import EPS, Array
 
 MAX_STEPS = 40
 HALVINGS = 12
+_FAR = 1e8  # times the length of the centre
 SILENT = 1e-12  # voices below this are dropped: their covariates need not be looked at
 
 Prepare = Callable[[LevelSet], Kernel]
@@ -102,7 +103,10 @@ class Prepared(Kernel):
             # C lies in C_r; a C_r that is empty to rounding adds nothing to what the centre says.
             return self.centre, float(a @ self.centre)
         solution = found.solve(a[None])
-        return solution.points[0], float(solution.upper[0])
+        theta = solution.points[0]
+        if not np.isfinite(theta).all():  # nowhere: where C_r is endless, voices are chosen by what they say far out
+            theta = self.centre + _FAR * (1.0 + float(np.linalg.norm(self.centre))) / float(np.linalg.norm(a)) * a
+        return theta, float(solution.upper[0])
 
     def _pulled_inside(self, theta: Array) -> Array:
         """The last point of C on the way from the centre to theta."""

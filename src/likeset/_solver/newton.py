@@ -2,19 +2,9 @@ r"""Regularised maximum likelihood over a ball, with a certified gap.
 
     minimise  G(theta) = sum_k phi_k(x_k' theta) + ridge |theta|^2   subject to  |theta| <= bound.
 
-Each iteration minimises the second-order model of G over the *same* ball: the step p solves
-
-    (H + mu I) p = -(g + mu theta),     mu >= 0,     mu (|theta + p| - bound) = 0,
-
-(g, H: gradient and Hessian), first with mu = 0, which is the plain Newton step and nearly always ends inside the
-ball; otherwise mu is the root of 1/|theta + p(mu)| = 1/bound, found by Newton's method on that (concave) equation
-with one small Cholesky factorisation per trial. A halving line search makes G fall.
-
-The gap needs no convergence theory. G is convex, and strongly so with modulus 2 ridge, hence everywhere in the ball
-
-    G(theta') >= G(theta) + g'(theta' - theta) + ridge |theta' - theta|^2,
-
-and the minimum of the right-hand side over the ball has a closed form (:func:`tangent_minimum`).
+Each iteration minimises the second-order model of G over the *same* ball (:mod:`~likeset._solver.ball_step`); a halving
+line search makes G fall. The gap needs no convergence theory: G is convex, and strongly so with modulus 2 ridge, so
+every tangent bounds it from below, in closed form over the ball.
 """
 
 from __future__ import annotations
@@ -25,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from likeset._solver.linalg.matrix import cholesky, dot, solve_lower, solve_lower_transposed
+from likeset._solver.ball_step import ball_step, tangent_minimum
+from likeset._solver.linalg.matrix import cholesky, dot
 from likeset._solver.problem import CurveTerms, SmoothTerms
 from likeset._typing import EPS, Array
 from likeset.compiling import inner, kernel
@@ -39,77 +30,6 @@ SATURATED = 1e-6  # all curvature beside all slopes, over the reach of z, below 
 Evaluation = tuple[float, float, Array, Callable[[], Array]]
 
 
-@kernel()
-def tangent_minimum(g: Array, theta: Array, ridge: float, bound: float) -> float:
-    """min over |theta'| <= bound of  g'(theta' - theta) + ridge |theta' - theta|^2  (never positive).
-
-    The free minimiser is c = theta - g / (2 ridge), with value -|g|^2 / (4 ridge). If it lies outside the ball the
-    minimiser is bound c/|c|. Multiplying out by ridge avoids the division, so that ridge = 0 gives the
-    linear -(g'theta + bound |g|) from the same line.
-    """
-    inner, g_square, theta_square, c_square = 0.0, 0.0, 0.0, 0.0
-    for i in range(g.shape[0]):
-        inner += g[i] * theta[i]
-        g_square += g[i] * g[i]
-        theta_square += theta[i] * theta[i]
-        c_square += (2.0 * ridge * theta[i] - g[i]) ** 2  # |2 ridge c|^2
-    if g_square == 0.0:
-        return 0.0
-    if ridge > 0.0 and (math.isinf(bound) or c_square <= (2.0 * ridge * bound) ** 2):
-        return -g_square / (4.0 * ridge)
-    if math.isinf(bound):
-        return -math.inf
-    both = math.sqrt(c_square) + math.sqrt(g_square)
-    return min(0.0, (2.0 * (ridge * theta_square - inner) / both - bound) * (0.5 * both - ridge * bound))
-
-
-@kernel()
-def ball_step(g: Array, H: Array, theta: Array, bound: float, L: Array, p: Array, x: Array) -> None:
-    """Write to p the step to the minimiser of g'p + p'Hp/2 over |theta + p| <= bound; L and x are workspace."""
-    d = theta.shape[0]
-    largest = 0.0
-    inner = 0.0
-    for i in range(d):
-        largest = max(largest, H[i, i])
-        inner += g[i] * theta[i]
-    # Where H is singular a tiny shift picks, among the equally good steps, nearly the shortest.
-    tiny = 1e-13 * largest
-    if tiny == 0.0:
-        tiny = math.sqrt(dot(g, g)) / bound if bound < math.inf else math.sqrt(dot(g, g))
-        if tiny == 0.0:
-            for i in range(d):
-                p[i] = 0.0
-            return
-    mu = 0.0
-    # At the sphere the multiplier hardly moves between calls.
-    if math.sqrt(dot(theta, theta)) >= 0.999 * bound and inner < 0.0:
-        mu = -inner / (bound * bound)
-    shift = 0.0
-    for _ in range(100):
-        while not cholesky(H, mu + shift, L):
-            shift = max(tiny, 10.0 * shift)
-            if not shift < math.inf:  # H holds inf or nan: no step
-                for i in range(d):
-                    p[i] = 0.0
-                return
-        for i in range(d):
-            p[i] = -(g[i] + mu * theta[i])
-        solve_lower(L, p)
-        solve_lower_transposed(L, p)
-        for i in range(d):
-            x[i] = theta[i] + p[i]
-        length = math.sqrt(dot(x, x))
-        if mu == 0.0 and length <= bound:
-            return
-        if abs(length - bound) <= 1e-9 * bound:
-            break
-        solve_lower(L, x)
-        ratio = length / math.sqrt(dot(x, x))
-        mu = max(0.0, mu + ratio * ratio * (length - bound) / bound)
-    for i in range(d):
-        p[i] = (theta[i] + p[i]) * (bound / length) - theta[i]
-
-
 class CurveSum(NamedTuple):
     """F(theta) = sum_k phi_k(x_k'theta), phi_k as in :class:`~likeset._solver.problem.CurveTerms`."""
 
@@ -117,7 +37,7 @@ class CurveSum(NamedTuple):
     curve: int
     a: Array
     s: Array
-    origins: Array
+    origins: Array = np.empty(0)
 
 
 class Goal(NamedTuple):
@@ -131,6 +51,15 @@ class Goal(NamedTuple):
     iterations: int = 200
 
 
+class Minimum(NamedTuple):
+    """What was found: G(theta) = value, and lower <= min G is certified."""
+
+    theta: Array
+    value: float
+    lower: float
+    iterations: int
+
+
 def curve_sum(X: Array, terms: CurveTerms) -> CurveSum:
     """The sum of curve terms, for compiled code."""
     a, s = np.ascontiguousarray(terms.a), np.ascontiguousarray(terms.s)
@@ -138,49 +67,29 @@ def curve_sum(X: Array, terms: CurveTerms) -> CurveSum:
     return CurveSum(np.ascontiguousarray(X), int(terms.curve), a, s, origins)
 
 
-def newton_ball(
-    X: Array,
-    curve: int,
-    a: Array,
-    s: Array,
-    ridge: float,
-    bound: float,
-    start: Array,
-    gap_target: float,
-    max_iterations: int,
-) -> tuple[Array, float, float, int]:
-    """Minimise sum_k [a_k A(x_k'theta) - s_k x_k'theta] + ridge |theta|^2 over |theta| <= bound.
+def newton_ball(F: CurveSum, ridge: float, bound: float, start: Array, goal: Goal) -> Minimum:
+    """Minimise F(theta) + ridge |theta|^2 over |theta| <= bound.
 
-    Returns (theta, value, lower, iterations), where lower <= min G is certified. Stops when
-    value - lower <= gap_target, when rounding allows no further progress, or after ``max_iterations``. With
-    ridge = 0 and bound = inf nothing is certified (lower = -inf) and the Newton decrement decides.
+    Stops at the goal, or when rounding allows no further progress. With ridge = 0 and bound = inf nothing is certified
+    (lower = -inf) and the Newton decrement decides.
     """
-    goal = Goal(gap_target, iterations=max_iterations)
-    return newton_ball_level(CurveSum(X, curve, a, s, np.empty(0)), ridge, bound, start, goal)
-
-
-def newton_ball_level(
-    F: CurveSum, ridge: float, bound: float, start: Array, goal: Goal
-) -> tuple[Array, float, float, int]:
-    """:func:`newton_ball` for terms that may be counted from origins, and other goals."""
     theta, found = start[None].copy(), np.empty((1, 3))
     newton_balls(F, np.array([ridge]), bound, theta, goal, found, np.empty((0, 0, 0)))
     value, lower, iterations = found[0].tolist()
-    return theta[0], value, lower, int(iterations)
+    return Minimum(theta[0], value, lower, int(iterations))
 
 
 @kernel()
 def newton_balls(
     F: CurveSum, ridges: Array, bound: float, thetas: Array, goal: Goal, found: Array, factors: Array
 ) -> None:
-    """:func:`newton_ball_level` for several ridges, each from its row of ``thetas`` (J, d), where the minimiser goes.
+    """:func:`newton_ball` for several ridges, each from its row of ``thetas`` (J, d), where the minimiser goes.
 
     ``found`` (J, 3): value, lower bound, iterations. ``factors`` (J, d, d), or (0, ...) if not wanted: lower Cholesky
     factors of the Hessians of G there.
     """
-    X, a, s, origins = F.X, F.a, F.s, F.origins
+    X, level = F.X, goal.level
     K, d = X.shape
-    curve, level = F.curve, goal.level
     theta, trial, g, p, x = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     H, L = np.empty((d, d)), np.empty((d, d))
     slope, weight = np.empty(K), np.empty(K)
@@ -192,11 +101,11 @@ def newton_balls(
         if length > bound:
             for i in range(d):
                 theta[i] *= bound / length
-        value, size = _evaluate(X, curve, a, s, origins, ridge, theta, slope, weight)
+        value, size = _evaluate(F, ridge, theta, slope, weight)
         if not value < math.inf:
             for i in range(d):
                 theta[i] = 0.0
-            value, size = _evaluate(X, curve, a, s, origins, ridge, theta, slope, weight)
+            value, size = _evaluate(F, ridge, theta, slope, weight)
         lower = -math.inf
         iteration = 0
         finished = False
@@ -238,14 +147,14 @@ def newton_balls(
             for _ in range(MAX_HALVINGS):
                 for i in range(d):
                     trial[i] = theta[i] + step * p[i]
-                new_value, new_size = _evaluate(X, curve, a, s, origins, ridge, trial, slope, weight)
+                new_value, new_size = _evaluate(F, ridge, trial, slope, weight)
                 if new_value <= value + 1e-4 * step * descent + ROUNDING * size:
                     moved = True
                     break
                 step *= 0.5
             iteration += 1
             if not moved:
-                _evaluate(X, curve, a, s, origins, ridge, theta, slope, weight)  # the curvature here, not there
+                _evaluate(F, ridge, theta, slope, weight)  # the curvature here, not there
                 finished = True
                 continue
             if -descent <= ROUNDING * size:  # the model promises less than rounding: this is the last step
@@ -258,10 +167,9 @@ def newton_balls(
 
 
 @inner()
-def _evaluate(
-    X: Array, curve: int, a: Array, s: Array, origins: Array, ridge: float, theta: Array, slope: Array, weight: Array
-) -> tuple[float, float]:
+def _evaluate(F: CurveSum, ridge: float, theta: Array, slope: Array, weight: Array) -> tuple[float, float]:
     """G(theta) and the sum of the absolute values of its terms; phi_k' and phi_k'' go to slope and weight."""
+    X, curve, a, s, origins = F.X, F.curve, F.a, F.s, F.origins
     value, size = 0.0, 0.0
     for i in range(theta.shape[0]):
         value += ridge * theta[i] * theta[i]
@@ -279,20 +187,11 @@ def _evaluate(
     return value, size
 
 
-def minimise_over_ball(
-    X: Array,
-    terms: SmoothTerms,
-    ridge: float,
-    bound: float,
-    start: Array,
-    gap_target: float,
-    max_iterations: int = 200,
-    level: float = -math.inf,
-) -> tuple[Array, float, float, int]:
-    """The same as :func:`newton_ball_level` for any smooth terms: curves go there, user functions are met here."""
+def minimise_over_ball(X: Array, terms: SmoothTerms, ridge: float, bound: float, start: Array, goal: Goal) -> Minimum:
+    """The same as :func:`newton_ball` for any smooth terms: curves go there, user functions are met here."""
     start = np.ascontiguousarray(start, dtype=np.float64)
     if isinstance(terms, CurveTerms):
-        return newton_ball_level(curve_sum(X, terms), ridge, bound, start, Goal(gap_target, level, max_iterations))
+        return newton_ball(curve_sum(X, terms), ridge, bound, start, goal)
 
     smooth = terms
     reach = (bound if bound < math.inf else 1.0) * np.sqrt(np.einsum("ij,ij->i", X, X))
@@ -313,21 +212,14 @@ def minimise_over_ball(
         return float(np.sum(heights)) + penalty, float(np.sum(np.abs(heights))) + penalty, gradient, hessian
 
     start = start * min(1.0, bound / max(float(np.linalg.norm(start)), 1e-300))
-    return minimise_convex(evaluate, start, ridge, bound, gap_target, max_iterations, level)
+    return minimise_convex(evaluate, ridge, bound, start, goal)
 
 
 def minimise_convex(
-    evaluate: Callable[[Array], Evaluation],
-    start: Array,
-    ridge: float,
-    bound: float,
-    gap_target: float,
-    max_iterations: int,
-    level: float,
-) -> tuple[Array, float, float, int]:
-    """:func:`newton_ball_level` for any function that is convex with modulus 2 ridge; |start| <= bound."""
-    d = len(start)
-    theta = start
+    evaluate: Callable[[Array], Evaluation], ridge: float, bound: float, start: Array, goal: Goal
+) -> Minimum:
+    """:func:`newton_ball` for any function that is convex with modulus 2 ridge; |start| <= bound."""
+    d, theta, level = len(start), start, goal.level
     p, x, L = np.empty(d), np.empty(d), np.empty((d, d))
     with np.errstate(over="ignore", invalid="ignore"):
         value, size, g, hessian = evaluate(theta)
@@ -337,21 +229,21 @@ def minimise_convex(
         lower, iteration, stalled = -math.inf, 0, False
         while True:
             lower = max(lower, value + tangent_minimum(g, theta, ridge, bound))
-            enough = max(gap_target, CENTRED * (level - value))
-            if value - lower <= enough or stalled or iteration >= max_iterations:
+            enough = max(goal.gap, CENTRED * (level - value))
+            if value - lower <= enough or stalled or iteration >= goal.iterations:
                 break
             if level > -math.inf and lower > level + 4.0 * ROUNDING * size:
                 break
             ball_step(g, hessian(), theta, bound, L, p, x)
             descent = float(g @ p)
-            if descent >= 0.0 or (lower == -math.inf and -descent <= 2.0 * gap_target):
+            if descent >= 0.0 or (lower == -math.inf and -descent <= 2.0 * goal.gap):
                 break
             iteration += 1
             step = 1.0
             for _ in range(MAX_HALVINGS):
                 there = theta + step * p
                 if (there == theta).all():  # the next point that can be written is further away, and every iteration
-                    return theta, value, lower, iteration  # would find the same
+                    return Minimum(theta, value, lower, iteration)  # would find the same
                 trial = evaluate(there)
                 if trial[0] <= value + 1e-4 * step * descent + ROUNDING * size:
                     break
@@ -361,4 +253,4 @@ def minimise_convex(
             stalled = -descent <= ROUNDING * size
             theta = there
             value, size, g, hessian = trial
-    return theta, value, lower, iteration
+    return Minimum(theta, value, lower, iteration)

@@ -110,8 +110,11 @@ class MarginalGain:
     def start(self) -> float:
         """log(N/B) of the summand that fits best."""
         with np.errstate(divide="ignore"):
-            at = np.log(self.powers / self.slopes)
-        return float(at[np.argmax(self.constants - self.powers * np.log(self.slopes))]) if at.max() < inf else 0.0
+            slopes = np.log(self.slopes)
+        if not slopes.min() > -inf:
+            return 0.0
+        best = int(np.argmax(self.constants - self.powers * slopes))
+        return float(np.log(self.powers[best]) - slopes[best])
 
     @cached_property
     def _log_odds(self) -> Array:

@@ -22,10 +22,11 @@ TOLERANCE = 5e-4  # of the width found, at which refinement ends
 _MOST_CUTS = 60  # of one question
 _PHASE_ONE = 80
 _PIECES = 12  # that an edge, and what is left of it, is cut into
-_SPLITS = 4
+_SPLITS = 5
 _OUTWARD = 1e-10  # of the box: by how much cuts are moved out, for the rounding of vertices
-_NEAR = 1e-6  # of the way to a vertex: how well the boundary is known
+_NEAR = 1e-5  # of the way to a vertex: how well the boundary is known
 _STEPS = 12
+_ROUGHLY = 0.1  # of the way from what is attained to the bound: better, pieces of edges need not be known
 
 Heights = Callable[[Array], tuple[Array, Array]]
 Function = Callable[[Array], Array]
@@ -94,7 +95,7 @@ class Outline:
                 return -inf, -inf
             scale = max(best - origin, 1e-12 * abs(best)) if best > -inf else inf
             tolerance = 0.25 * TOLERANCE * scale if 0.0 < scale < inf else 0.0
-            here, at = self._on_edges(F, H, tolerance)
+            here, at = self._on_edges(F, H, best, tolerance)
             bound = min(bound, here)
             if bound == inf or self.centre is None or bound - best <= TOLERANCE * scale:
                 break
@@ -110,13 +111,17 @@ class Outline:
         with np.errstate(invalid="ignore"):
             return np.asarray(F(m[:, 0]) + H(m[:, 1]))
 
-    def _on_edges(self, F: Function, H: Function, tolerance: float) -> tuple[float, Array]:
-        """An upper bound of G on the polygon, and the point of its edges where G was largest."""
+    def _on_edges(self, F: Function, H: Function, best: float, tolerance: float) -> tuple[float, Array]:
+        """An upper bound of G on the polygon, and the point of its edges where G was largest.
+
+        As good as it need be beside what is ``best`` so far.
+        """
         starts = self.corners
-        ends = np.roll(starts, -1, axis=0)
+        ends = np.concatenate([starts[1:], starts[:1]])
         top, where, bound = -inf, starts[0], inf
-        for _ in range(_SPLITS):
-            t = np.linspace(0.0, 1.0, _PIECES + 1)[None, :, None]
+        for split in range(_SPLITS):
+            # At first whole edges: most of them are too far away to matter.
+            t = np.linspace(0.0, 1.0, _PIECES + 1 if split else 2)[None, :, None]
             points = starts[:, None, :] * (1.0 - t) + ends[:, None, :] * t
             m = self.at(points.reshape(-1, 2)).reshape(points.shape)
             first, second = F(m[..., 0]), H(m[..., 1])
@@ -133,7 +138,7 @@ class Outline:
                 top, where = float(own.ravel()[i]), points.reshape(-1, 2)[i]
             bound = float(bounds.max())
             again = bounds > top + tolerance
-            if not again.any() or bound == inf:
+            if not again.any() or bound == inf or bound - top <= _ROUGHLY * (top - best):
                 break
             starts, ends = points[:, :-1][again], points[:, 1:][again]
         # Pieces left out earlier are below the best value and the tolerance.

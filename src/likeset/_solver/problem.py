@@ -186,6 +186,7 @@ class Kernel(ABC):
     centre        a point of the set, shape (d,); for an empty one, the point that comes closest
     closed_form   whether a direction costs next to nothing, so that bookkeeping to save some does not pay
     starts_near   whether ``solve`` gains from points near the maximisers, such as those over a similar set
+    share         so many directions that asking for as many once more costs about nothing
 
     A kernel implements ``_solve``, for a set that is not empty, and either ``padded``, the same set with one more
     coordinate on which the terms do not depend, made from what is known already, or ``_solve_outside``.
@@ -195,6 +196,7 @@ class Kernel(ABC):
     centre: Array
     closed_form: ClassVar[bool] = False
     starts_near: ClassVar[bool] = False
+    share: ClassVar[int] = 16
 
     @property
     def padded(self) -> Kernel:

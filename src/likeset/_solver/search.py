@@ -24,6 +24,7 @@ from likeset._typing import Array
 
 GAP = 1e-7
 ROUGH = 0.02  # relative precision of the range that is searched
+LEAST = 1e-10  # of a plausible p, below which no kernel is asked: numbers mean little there, and concavity bounds it
 _STEPS = 40
 _FAR = 2.0  # ratio of two p
 _NEAR = 0.1  # of the open interval: how far a p that is prepared may be from the one that was wanted
@@ -44,6 +45,8 @@ class SearchKernel(Kernel):
     depth         how far the least evidence lies below the level, concave in p, or in 1/p if ``inverse``
     low, high     the range of p > 0;  ``start`` one that should be plausible;  ``bound`` of Theta
     """
+
+    share = 8
 
     def __init__(
         self,
@@ -115,13 +118,19 @@ class SearchKernel(Kernel):
         best = self._plausible[0]
         return self._end(best, self.low, precision), self._end(best, self.high, precision)
 
+    @property
+    def _floor(self) -> float:
+        """The least p that kernels are asked about, if the set there is not empty."""
+        return max(self.low, LEAST * self._plausible[0])
+
     def _end(self, best: float, limit: float, precision: float) -> float:
         """The last p before the limit that is not known to have an empty set, within the precision and outward."""
-        inside, outside, last = log(best), log(best), log(limit)
+        furthest = self._floor if limit == self.low else limit
+        inside, outside, last = log(best), log(best), log(furthest)
         step = 0.25 if last > inside else -0.25
         while True:  # further and further until the set is empty
             outside = min(inside + step, last) if step > 0 else max(inside + step, last)
-            if self._is_empty(exp(outside), limit if outside == last else None):
+            if self._is_empty(exp(outside), furthest if outside == last else None):
                 break
             if outside == last:
                 return limit
@@ -153,7 +162,7 @@ class SearchKernel(Kernel):
             np.multiply(self.bound, lengths, out=upper, where=lengths > 0.0)
             return Solution(np.full(len(A), -inf), np.full((len(A), columns), np.nan), upper)
         low, high = self._rough_interval
-        searches = [ConcaveSearch(low, high) for _ in A]
+        searches = [ConcaveSearch(low, high, self._floor) for _ in A]
         values, points = np.full(len(A), -inf), np.full((len(A), columns), np.nan)
         made: list[float] = []
 

@@ -14,6 +14,7 @@ import numpy as np
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._typing import Array, Mask
 from likeset.answers.directions import split
+from likeset.answers.shares import bounds_in_shares
 from likeset.arguments import LARGEST
 from likeset.errors import ShapeError
 from likeset.evidence.evidence import ROUNDING
@@ -42,8 +43,7 @@ def upper_difference(s: LikelihoodSet, X: Any, Y: Any) -> Array:
     if apart.any():
         asked = s._asked(X, Y)
         with SingleThreadedBlas():
-            for rows, kernel in s._kernels(apart, asked):
-                answer[rows] += kernel.bounds(inside[rows], leaving[rows])
+            answer += bounds_in_shares(s._kernels(apart, asked), inside, leaving)
     return answer
 
 

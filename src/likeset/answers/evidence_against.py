@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +52,8 @@ def evidence_against(s: LikelihoodSet, x: Any, below: Any, above: Any, equal: An
             # of two sides the larger, by convexity
             low[rows] = np.maximum(low[rows], least)
             high[rows] = np.maximum(high[rows], most)
+    if s._refuted_by_pairs:  # every parameter is, whatever the hypothesis allows
+        low = np.maximum(low, np.nextafter(-log(s.alpha), inf))
     gap = np.zeros(len(limit))
     np.subtract(high, low, out=gap, where=high > low)
     gap[bent] = inf

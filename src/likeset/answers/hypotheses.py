@@ -269,9 +269,10 @@ class _Search:
             return np.asarray(high - low <= self.accuracy * (1.0 + np.abs(high)))
 
     def _open(self, rows: IntArray) -> IntArray:
-        """Rows whose bounds are not close enough yet."""
+        """Rows whose bounds are not close enough yet, and can be brought closer."""
         low, high = self.low[rows], self.high[rows]
-        return rows[~self._close(low, high) & (high > -inf)]
+        # Where the least value known is attained, levels above it say nothing.
+        return rows[~self._close(low, high) & (high > self.floor + 2.0 * self.rounding)]
 
     def _guesses(self, rows: IntArray) -> Array:
         """Levels at which a'theta should reach b: sqrt(L - floor) as a polynomial in a'theta through close points."""

@@ -100,9 +100,11 @@ class PairAnswers:
     def evidence(self, sign: int) -> tuple[float, float]:
         """Bounds of the evidence against sign (u - u') >= 0, or u = u' for 0, in nats."""
         least, attained = (bound - self.nats for bound in self.diagonal.against(sign))
-        if sign == 0 or self.diagonal.apart == -sign:
-            decided = self.diagonal.apart != 0  # what rounding has decided in one place only is open everywhere
-            least = max(least, np.nextafter(self.threshold, inf)) if decided else min(least, self.threshold)
+        apart = self.diagonal.apart
+        if apart == 0:  # what rounding has decided in one place only is open everywhere
+            least = min(least, self.threshold)
+        elif sign in (0, -apart):
+            least = max(least, float(np.nextafter(self.threshold, inf)))
         return least, max(least, attained)
 
 
@@ -110,12 +112,16 @@ def answers_of_pair(s: LikelihoodSet, family: Family, x: Array, y: Array) -> Pai
     """What the set of a pair says; None where the two rows are no announced pair of arms. Found once."""
     key = x.tobytes(), y.tobytes()
     if key not in s._pairs:
-        lengths = [float(np.hypot(np.linalg.norm(i), o[0])) for i, o in map(s._basis.coordinates, (x[None], y[None]))]
         questions = s._questions
         assert isinstance(questions, Questions)
-        pair = questions.pair(s._others, s.space, x, y, np.array(lengths))
+        pair = _pair(s, questions, x, y)
         s._pairs[key] = None if pair is None else _answers(pair, family, questions, s._others.threshold)
     return s._pairs[key]
+
+
+def _pair(s: LikelihoodSet, questions: Questions, x: Array, y: Array) -> PairSet | None:
+    lengths = [float(np.hypot(np.linalg.norm(i), o[0])) for i, o in map(s._basis.coordinates, (x[None], y[None]))]
+    return questions.pair(s._others, s.space, x, y, np.array(lengths))
 
 
 def _answers(pair: PairSet, family: Family, questions: Questions, threshold: float) -> PairAnswers:
@@ -203,7 +209,8 @@ class _Outlined:
             return self.outline.largest(F, H)
         with np.errstate(invalid="ignore"):  # one of the arms was never observed
             at = np.array([self.low, self.high])
-            return float(np.nan_to_num(F(at[:, 0]).max() + H(at[:, 1]).max(), nan=inf)), -inf
+            found = float(F(at[:, 0]).max() + H(at[:, 1]).max())
+        return (inf if np.isnan(found) else found), -inf
 
 
 def _outward(pair: PairSet, m: Array, sign: int) -> Array:
@@ -218,6 +225,24 @@ def has_pairs(s: LikelihoodSet) -> bool:
     """Whether pairs of arms were announced."""
     questions = s._questions
     return isinstance(questions, Questions) and questions.measured is None and questions.contrasts.minus is not None
+
+
+def refuted_by_pairs(s: LikelihoodSet) -> bool:
+    """Whether one of the pairs that share one set leaves no two means: then no parameter is plausible."""
+    if s._family is None or not has_pairs(s):
+        return False
+    assert isinstance(s._questions, Questions)
+    if not s._questions.one_set or not s.n_observations:
+        return False
+    contrasts = s._questions.contrasts
+    for x, y in zip(*(s.space.covariates(rows, "A") for rows in (contrasts.A, contrasts.minus)), strict=True):
+        pair = _pair(s, s._questions, x, y)
+        if pair is None or pair.values(pair.most_likely()[None])[0] <= pair.level:  # one point tells, as a rule
+            continue
+        answers = answers_of_pair(s, s._family, x, y)
+        if answers is not None and answers.ends is None:
+            return True
+    return False
 
 
 def announced_pairs(s: LikelihoodSet, X: Array, Y: Array) -> Mask:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from likeset._typing import Array
 from likeset.arguments import flag, positive_integer, real_number
 from likeset.bandits.believing import Beliefs, hopes
-from likeset.bandits.continuous import Box, most_optimistic, search
+from likeset.bandits.continuous import Box
 from likeset.bandits.failures import Failures
+from likeset.bandits.guarded_box import SMALL, PointsOfBox
 from likeset.bandits.learnt_scales import ScalesBelief
 from likeset.bandits.policy import Policy
 from likeset.bandits.safety import Mask, Safety
@@ -22,9 +23,7 @@ from likeset.errors import InvalidArgumentError
 from likeset.sequence import ConfidenceSequence
 
 DEFAULT_INSURANCE = 0.05
-SMALL = 2.0  # mean widths of what was played: a due round with no more than this to gain goes by belief
-
-_MOST_AT_ONCE, _LOOKED_AT = 1000, 8
+_MOST_AT_ONCE = 1000
 
 
 class Guarded(Policy):
@@ -100,11 +99,13 @@ class Guarded(Policy):
             raise InvalidArgumentError("insurance", insurance, "is no share of the rounds", "pass a number in [0, 1]")
         self._given = belief, success, safe, seed
         super().__init__(seq, arms, reward=reward, bounds=bounds, until=until, rng=rng)
-        self._search = self._rng or np.random.default_rng(0)
-        self._best_floor = -np.inf  # the highest lower bound of a score at any point of a box so far
         self.exploration = sqrt(2.0 * log(1.0 / self.seq.alpha))
         """Standard deviations above the mean that a choice by belief goes by."""
         self._out = UnderWay(seq)
+        self._points: PointsOfBox | None = None
+        if isinstance(self.arms, Box):
+            search = self._rng or np.random.default_rng(0)
+            self._points = PointsOfBox(self.arms, self.reward, self.safety, self._out, self._belief_scores, search)
 
     def _refuse(self, arms: Any) -> None:
         belief, success, safe, seed = self._given
@@ -197,84 +198,22 @@ class Guarded(Policy):
 
         With ``n`` a list of so many different ones, each knowing of those before it and of those ``pending``.
         """
-        if not isinstance(self.arms, Box):
+        if self._points is None:
             return super().ask(arms, n)
         if arms is not None:
-            raise self.arms.refused(arms)
+            raise self._points.box.refused(arms)
         count = 1 if n is None else positive_integer("n", n, _MOST_AT_ONCE, "a batch is chosen point by point")
-        points = self._choose_points(self.arms, count)
-        return points[0] if n is None else points
-
-    def _choose_points(self, box: Box, n: int) -> list[Array]:
         self._out.look()
-        current, belief = self.seq.set, self._beliefs.now()
-        if self._out.choices:
-            belief = belief.supposing(self._out.covariates())
-        taken: list[Choice] = []
-        observed = np.concatenate([box.observed(self.seq), self.safety.seed])
-        while len(taken) < n:
-            due = self._out.is_due(self.insurance, taken) and not self.safety.constraints
-            x = self._optimistic_point(current, box, taken) if due else None
-            optimistic = x is not None
-            if x is None:
-                x = self._believed_best_point(current, box, belief, observed, taken)
-            if x is None:  # nothing else is certified to be safe
-                break
-            low, high = self.reward.score_bounds(*current.interval(x[None, :]))
-            taken.append(Choice(x, max(float(high[0] - low[0]), 0.0), due, optimistic))
-            belief = belief.supposing(x[None, :]) if len(taken) < n else belief
-        self._out.choices += taken
-        return [choice.x.copy() for choice in taken]
-
-    def _optimistic_point(self, current: Any, box: Box, taken: list[Choice]) -> Array | None:
-        """The point of a due round, as far as a search finds; None where little is left to gain."""
-        x = most_optimistic(current, self.reward, box, self._search)
-        low, high = self.reward.score_bounds(*current.interval(x[None, :]))
-        self._best_floor = max(self._best_floor, float(low[0]))
-        gain = float(high[0]) - self._best_floor
-        again = any(np.array_equal(x, choice.x) for choice in taken)
-        return None if again or gain <= SMALL * self._out.mean_width(taken) < np.inf else x
-
-    def _believed_best_point(
-        self, current: Any, box: Box, belief: Any, observed: Array, taken: list[Choice]
-    ) -> Array | None:
-        """The point with the highest score under the beliefs, of those that are certified and not ruled out.
-
-        None where all that are certified have been taken.
-        """
-        out = {choice.x.tobytes() for choice in taken}
-
-        def worth(points: Array) -> Array:
-            scores = self._belief_scores(belief, points)
-            if self.safety.constraints:
-                scores = np.where(self.safety.certified(points), scores, -np.inf)
-            return np.where([x.tobytes() in out for x in points], -np.inf, scores) if out else scores
-
-        starts = observed
-        if not len(observed) and self.safety.constraints:
-            raise self.safety.nothing(box.snapped(box.box.mean(axis=1)[None, :]))
-        points = search(worth, box, self._search, starts)
-        if not len(starts) and np.ptp(self._belief_scores(belief, points[:8])) == 0.0:
-            points = box.snapped(self._search.uniform(box.box[:, 0], box.box[:, 1], size=points.shape))
-        fresh = [x for x in points if x.tobytes() not in out][:_LOOKED_AT]
-        if self.safety.constraints:
-            fresh = [x for x, sure in zip(fresh, self.safety.certified(np.array(fresh)), strict=True) if sure]
-            if not fresh and not taken:
-                raise self.safety.nothing(points[:_LOOKED_AT])
-            if not fresh:
-                return None
-        low, high = self.reward.score_bounds(*current.interval(np.array(fresh)))
-        self._best_floor = max(self._best_floor, float(low.max()))
-        alive = np.flatnonzero(high >= self._best_floor)
-        return fresh[int(alive[0])] if len(alive) else most_optimistic(current, self.reward, box, self._search)
+        chosen = self._points.chosen(self.seq, self._belief(), self.insurance, count)
+        self._out.choices += chosen
+        points = [choice.x.copy() for choice in chosen]
+        return points[0] if n is None else points
 
     # -- choices --------------------------------------------------------------------------------------------------
 
     def _choose(self, rows: Array, n: int) -> list[int]:
         self._out.look()
-        current, belief = self.seq.set, self._beliefs.now()
-        if self._out.choices:
-            belief = belief.supposing(self._out.covariates())
+        current, belief = self.seq.set, self._belief()
         chosen: list[int] = []
         taken: list[Choice] = []
         allowed = self.safety.certified(rows)
@@ -337,6 +276,11 @@ class Guarded(Policy):
 
     def _known_ruled_out(self, slot: int, slots: NDArray[np.intp]) -> bool:
         return bool(self._running.ceiling[slot] < self._running.floor[slots].max())
+
+    def _belief(self) -> Any:
+        """As it is now, and as if what is under way had been answered as it expects."""
+        belief = self._beliefs.now()
+        return belief.supposing(self._out.covariates()) if self._out.choices else belief
 
     def _belief_scores(self, belief: Any, rows: Array) -> Array:
         if isinstance(belief, ScalesBelief):

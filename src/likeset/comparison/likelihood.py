@@ -15,7 +15,7 @@ import numpy as np
 
 from likeset._solver.absolute.kernel import minimise_penalised
 from likeset._solver.evaluate import term_values
-from likeset._solver.newton import minimise_over_ball
+from likeset._solver.newton import Goal, minimise_over_ball
 from likeset._solver.problem import PointTerms, Terms, VoiceTable
 from likeset._typing import Array
 from likeset.comparison.base import Stream
@@ -77,7 +77,7 @@ def lowest(
     if isinstance(terms, PointTerms):
         theta = minimise_penalised(X, terms, max(0.5 * penalty, _NO_PENALTY), bound, start)
     else:
-        theta = minimise_over_ball(X, terms, 0.5 * penalty, bound, start, _GAP)[0]
+        theta = minimise_over_ball(X, terms, 0.5 * penalty, bound, start, Goal(_GAP)).theta
     value = math.fsum(term_values(terms, X @ theta)) + 0.5 * penalty * float(theta @ theta)
     return theta, value
 

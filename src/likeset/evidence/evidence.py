@@ -18,7 +18,7 @@ out; one that holds nothing has ratio one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 from typing import ClassVar
@@ -33,6 +33,8 @@ from likeset._solver.evaluate import log_sum_exp, reweighted, term_values, value
 from likeset._solver.problem import MixtureSet, Terms, VoiceTable
 from likeset._solver.voice_sums import voice_exponents
 from likeset._typing import EPS, Array, IntArray, Mask
+from likeset.evidence.at_all_levels import AtAllLevels
+from likeset.evidence.few_groups import MANY, few_groups
 from likeset.evidence.own_levels import OwnLevels
 
 _CENTRES = 5  # of sets at higher levels that are looked at
@@ -116,6 +118,7 @@ class Evidence(OwnLevels):
     threshold: float
     bound: float
     convex: ClassVar[bool] = True  # in theta
+    _at_all_levels: AtAllLevels = field(default_factory=AtAllLevels, repr=False, compare=False, kw_only=True)
 
     @cached_property
     def audible(self) -> VoiceTable:
@@ -204,6 +207,14 @@ class Evidence(OwnLevels):
         owners = None if self.groups.one_each else self.groups.owners
         X = self.groups.rows if owners is None else self.groups.rows[owners]
         level = self.threshold + self.charge
+        if len(gains) >= MANY:  # the very same at all levels
+            parts = (self.groups, self.terms, self.gains, self.voices, self.bound)
+            few = self._at_all_levels.once(
+                parts, "few", lambda: few_groups(X, self.terms, gains, self.audible, self.bound)
+            )
+            found = None if few is None else few.at(1.0, self.audible.log_shares, level)
+            if found is not None:
+                return _solver.reduced(found)
         return _solver.reduced(MixtureSet(X, self.terms, gains, self.audible, level, self.bound, owners))
 
     def reweighted(self, weights: Array, threshold: float) -> Evidence:

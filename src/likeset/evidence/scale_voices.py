@@ -18,28 +18,34 @@ everything by their definition, and not to those that have not missed anything y
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import exp, inf, log
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from likeset._solver import Kernel
 from likeset._solver.ball import Ball
 from likeset._solver.evaluate import log_sum_exp, reweighted, values_and_slopes
-from likeset._solver.nuisance import Gain, ScaleTerms
+from likeset._solver.nuisance import FURTHEST, Gain, ScaleTerms
 from likeset._solver.problem import CurveTerms, VoiceTable
 from likeset._solver.search import SearchKernel
 from likeset._solver.voice_sums import voice_exponents
 from likeset._typing import EPS, Array, Mask
+from likeset.evidence.at_all_levels import AtAllLevels
 from likeset.evidence.directional import with_directions
 from likeset.evidence.evidence import ROUNDING, Evidence, Groups, depth_of
+from likeset.evidence.few_groups import FewGroups, few_groups
+from likeset.evidence.noiseless import fits_without_noise, noiseless
 from likeset.evidence.own_levels import OwnLevels
 from likeset.voices.directions import Measured
 
 _NEWTON = 120
 _FURTHEST = 300.0  # |log s| up to which kernels are asked
+_FAR = 10.0  # |log s| between the scale that fits best and the largest plausible one that only tied outcomes have
+_CLEARLY = 1e-3  # nats that the search for the least of a convex function may be off; it is by far less
 _NOTHING = 1e-9  # nats that all terms together are worth at most where s is so small that they do not count
 
 
@@ -60,6 +66,7 @@ class ScaleVoices(OwnLevels):
     bound: float
     convex: ClassVar[bool] = False  # in theta alone: only level sets are
     _made: dict[float, Evidence] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _at_all_levels: AtAllLevels = field(default_factory=AtAllLevels, repr=False, compare=False, kw_only=True)
 
     def with_directions(self, measured: Measured, share: float, count: int) -> ScaleVoices:
         """The average with the voices of ``count`` contrasts, which have ``share`` of the error level."""
@@ -73,9 +80,12 @@ class ScaleVoices(OwnLevels):
         own = self.own + log(1.0 - share)
         return replace(self, groups=wide.groups, terms=terms, gains=wide.gains, voices=wide.voices, own=own)
 
-    @cached_property
+    @property
     def _table(self) -> VoiceTable:
         """All voices that are not silent for good, the one that hears everything first."""
+        return self._once("table", self._audible)  # type: ignore[no-any-return]
+
+    def _audible(self) -> VoiceTable:
         heard = Evidence(self.groups, self.terms.unit, self.gains, self.voices, self.threshold, self.bound).audible
         if self.own == -inf:
             return heard
@@ -85,9 +95,12 @@ class ScaleVoices(OwnLevels):
         members = np.concatenate([everything, heard.members])
         return VoiceTable(starts, members, np.append(self.own, heard.log_shares))
 
-    @cached_property
+    @property
     def _plain(self) -> tuple[Array, Array]:
         """log Q_k and M_k of every voice, for numerators that know no scale; zero where there is an ``own_gain``."""
+        return self._once("plain", self._plain_gains)  # type: ignore[no-any-return]
+
+    def _plain_gains(self) -> tuple[Array, Array]:
         table = self._table
         bare = VoiceTable(table.starts, table.members, np.zeros(len(table.log_shares)))
         finite = np.where(np.isneginf(self.gains), 0.0, self.gains)
@@ -177,11 +190,35 @@ class ScaleVoices(OwnLevels):
             else:
                 table = VoiceTable(table.starts, table.members, shares)
             slack = 16 * EPS * (1.0 + float(self._sizes(np.array([t]))[0]) + s * float(self.terms.rest.sum()))
-            self._made[t] = Evidence(
-                self.groups, reweighted(self.terms.unit, np.full(len(self.gains), s)), s * self.terms.rest, table,
-                self.threshold + slack, self.bound,
-            )  # fmt: skip
+            few = self._few
+            found = None if few is None or not kept.all() else few.at(s, shares, self.threshold + slack)
+            if found is not None:
+                X = found.X
+                groups = Groups(X, X, np.zeros(len(X)), np.arange(len(X)))
+                self._made[t] = Evidence(groups, found.terms, found.gains, found.voices, found.level, self.bound)
+            else:
+                self._made[t] = Evidence(
+                    self.groups, reweighted(self.terms.unit, np.full(len(self.gains), s)), s * self.terms.rest, table,
+                    self.threshold + slack, self.bound,
+                )  # fmt: skip
         return self._made[t]
+
+    @property
+    def _few(self) -> FewGroups | None:
+        """Few groups that stand for many; None where covariates stick out of the basis, and are charged for."""
+
+        def make() -> FewGroups | None:
+            if self.groups.sticking_out.any():
+                return None
+            X = self.groups.rows[self.groups.owners]
+            return few_groups(X, self.terms.unit, self.terms.rest, self._table, self.bound)
+
+        return self._once("few", make)  # type: ignore[no-any-return]
+
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What is the same at all levels, made when first asked for."""
+        parts = (self.groups, self.terms, self.gains, self.voices, self.own, self.own_gain, self.bound)
+        return self._at_all_levels.once(parts, name, make)
 
     @cached_property
     def _span(self) -> tuple[float, float]:
@@ -211,13 +248,28 @@ class ScaleVoices(OwnLevels):
     @cached_property
     def _start(self) -> float:
         """A t that should be plausible: the kindest to the theta that fits best."""
+        F = self._once("least", self._least)
+        kindest = float(self._kindest(F)[0])
+
+        def plausible(t: float) -> bool:
+            return bool(self._ratio_at(F, np.array([t]))[0] <= self.threshold)
+
+        low, high = self.terms.range[0], kindest - _FAR
+        if high <= low or not plausible(high):
+            return kindest
+        # Residuals that are nothing beside scales that are plausible, too: sets are wide near the largest of these.
+        while high - low > 0.1:
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if plausible(middle) else (middle, high)
+        return high + 1.0
+
+    def _least(self) -> Array:
+        """F of every voice where its sum over all groups is least, one row."""
         joint = Evidence(
             self.groups, self.terms.unit, np.zeros(len(self.gains)), VoiceTable.joint(len(self.gains)),
             float(self._losses(np.zeros((1, len(self.groups.covariates))))[0].sum()) * 1.01 + 1e-290, self.bound,
         )  # fmt: skip
-        kernel = joint.kernel
-        values = self.groups.coordinates @ kernel.centre
-        return float(self._ratio(self._sums(self._losses(values[None])[0]), None)[1][0])
+        return self._sums(self._losses((self.groups.coordinates @ joint.kernel.centre)[None])[0])
 
     @cached_property
     def charge(self) -> float:
@@ -233,10 +285,33 @@ class ScaleVoices(OwnLevels):
         """What answers for extrema and emptiness."""
         if self.says_nothing:
             return Ball(self.groups.coordinates.shape[1], self.bound)
+        if self._refuted_at_every_scale:
+            return self._noiseless
         low, high = self._span
         return SearchKernel(
             self._kernel_at, self._depth, exp(-high), exp(-low), exp(-self._start), self.bound, inverse=True
         )  # fmt: skip
+
+    @cached_property
+    def _refuted_at_every_scale(self) -> bool:
+        """Whether R is above the level even where a theta explains every outcome, at whatever scale above zero."""
+        nothing = np.zeros((1, len(self._table.log_shares)))
+        t = self._kindest(nothing)
+        rounding = 64 * EPS * (1.0 + float(self._sizes(t)[0]))
+        return float(self._ratio_at(nothing, t)[0]) > self.threshold + _CLEARLY + rounding
+
+    @cached_property
+    def _noiseless(self) -> Kernel:
+        """The set at scale zero: every theta that explains all outcomes, up to rounding; none if there is noise."""
+        dimension = self.groups.coordinates.shape[1]
+        if self.terms.lo > 0.0 or self._without_noise > self.threshold + 64 * EPS * (1.0 + self._sizes(np.zeros(1))[0]):
+            return Ball(dimension, self.bound, empty=True)
+        return noiseless(self.groups, self.terms, self.bound)
+
+    @property
+    def fits_without_noise(self) -> bool:
+        """Whether some theta explains all outcomes, and these are more than it has coordinates."""
+        return fits_without_noise(self.groups, self.terms, self.bound)
 
     def interval_of_scale(self) -> tuple[float, float] | None:
         """The least and the largest scale that some theta makes plausible; None if there is none."""
@@ -244,9 +319,10 @@ class ScaleVoices(OwnLevels):
         if self.says_nothing:
             return self.terms.scale(high), self.terms.scale(low)
         kernel = self.kernel
-        assert isinstance(kernel, SearchKernel)
         if kernel.status == "empty":
             return None
+        if not isinstance(kernel, SearchKernel):
+            return 0.0, 0.0
         ends = kernel.interval
         return (
             self.terms.scale(high if ends[0] <= kernel.low else -log(ends[0])),
@@ -290,9 +366,26 @@ class ScaleVoices(OwnLevels):
     def _ratio(self, F: Array, scale: float | None) -> tuple[Array, Array]:
         """log R and the log s it belongs to, from F of every voice."""
         t = self._kindest(F) if scale is None else np.full(len(F), self.terms.log_s(scale))
+        found = self._ratio_at(F, t)
+        if scale is None and self.terms.lo == 0.0:
+            exact = ~F.any(axis=1)
+            if exact.any():
+                found[exact], t[exact] = np.minimum(found[exact], self._without_noise), FURTHEST
+        return found, t
+
+    def _ratio_at(self, F: Array, t: Array) -> Array:
+        """log R at t, from F of every voice."""
         with np.errstate(over="ignore", invalid="ignore"):
             grown = np.where(F > 0.0, F * np.exp(t)[:, None], 0.0)
-        return log_sum_exp(self._gain(t)[0] + grown), t
+        return log_sum_exp(self._gain(t)[0] + grown)
+
+    @property
+    def _without_noise(self) -> float:
+        """log R at scale zero of a theta that explains every outcome: of voices that hear outcomes nothing is left."""
+        hears = self._plain[1] > 0.0
+        hears[:1] |= self.own > -inf
+        rest = self._table.log_shares + self._plain[0]
+        return float(np.logaddexp.reduce(rest[~hears], initial=-inf))
 
     def _kindest(self, F: Array) -> Array:
         """Where log R is least, for every row of F: R is convex in s, so its slope in t = log s changes sign once."""
@@ -314,7 +407,7 @@ class ScaleVoices(OwnLevels):
                 bend = (shares * (second + (first - slope[:, None]) ** 2)).sum(axis=1)
                 slope = np.where(np.isfinite(slope), slope, inf)
                 low, high = np.where(slope < 0.0, t, low), np.where(slope > 0.0, t, high)
-                new = t - slope / bend
+                new = t - np.divide(slope, bend, out=np.full(len(t), np.nan), where=bend > 0.0)
             # Between brackets, and halved now and then: where R grows like exp(e^t), Newton's steps have length one.
             steady = (bend > 0.0) & (low < new) & (new < high) & ((number % 4 != 3) | (np.abs(new - t) < 0.5))
             new = np.where(slope == 0.0, t, np.where(steady, new, 0.5 * (low + high)))

@@ -19,7 +19,8 @@ import numpy as np
 from likeset._solver import Kernel
 from likeset._solver.evaluate import log_sum_exp
 from likeset._solver.problem import CurveTerms, VoiceTable
-from likeset._solver.tilted import Ratios, Tilt, TiltedKernel
+from likeset._solver.tilt_terms import Ratios, Tilt
+from likeset._solver.tilted import TiltedKernel
 from likeset._typing import Array
 from likeset.curves import Curve
 from likeset.evidence.evidence import ROUNDING, Evidence
@@ -66,24 +67,28 @@ class TiltedEvidence(Evidence):
         """log R of parameters with the z ``values`` at the covariates, one row each."""
         if len(self.gains) == 0:
             return np.zeros(len(values))
-        return self._with_tilts(values, super().log_ratio(values))[0]
+        others = super().log_ratio(values)
+        return self._with_tilts(values, others, others)[0]
 
     def log_ratio_with_rounding(self, values: Array, norms: Array) -> tuple[Array, Array]:
         """log R of parameters with these z and norms, and how far off it may be."""
         if len(self.gains) == 0:
             return np.zeros(len(values)), np.zeros(len(values))
         others, rounding = super().log_ratio_with_rounding(values, norms)
-        found, sizes = self._with_tilts(values, others)
-        return found, rounding + 4 * ROUNDING * sizes
+        lowered, off = others.copy(), np.zeros(len(values))
+        np.subtract(others, rounding, out=lowered, where=np.isfinite(others))
+        found, least = self._with_tilts(values, others, lowered)
+        np.subtract(found, least, out=off, where=np.isfinite(found))
+        return found, off + 4 * ROUNDING
 
-    def _with_tilts(self, values: Array, others: Array) -> tuple[Array, Array]:
-        """log R, and what the rounding of the tilts is proportional to."""
-        found, sizes = others.copy(), np.zeros(len(values))
+    def _with_tilts(self, values: Array, others: Array, least: Array) -> tuple[Array, Array]:
+        """log R, and the least it can be, from both of the others."""
+        found, lowered = others.copy(), least.copy()
         for i, z in enumerate(values):
-            parts = [tilt.log_ratio(self.curve, z) for tilt in self._tilts]
-            found[i] = float(log_sum_exp(np.array([others[i], self.silent, *(height for height, _ in parts)])))
-            sizes[i] = max((size for _, size in parts), default=0.0)
-        return found, sizes
+            parts = np.array([tilt.log_ratio(self.curve, z, 4 * ROUNDING) for tilt in self._tilts]).reshape(-1, 2)
+            for total, rest, own in ((found, others, parts[:, 0]), (lowered, least, parts[:, 1])):
+                total[i] = float(log_sum_exp(np.array([rest[i], self.silent, *own])))
+        return found, lowered
 
     @property
     def closed_form(self) -> bool:

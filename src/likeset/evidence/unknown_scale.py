@@ -20,11 +20,12 @@ import numpy as np
 
 from likeset._solver import Kernel
 from likeset._solver.evaluate import reweighted, values_and_slopes
-from likeset._solver.nuisance import Gain, PlainGain, ScaleTerms, largest, plausible, projected
+from likeset._solver.nuisance import FURTHEST, Gain, PlainGain, ScaleTerms, largest, plausible, projected
 from likeset._solver.problem import Terms, VoiceTable
 from likeset._solver.shapes import ShapeTerms
 from likeset._typing import EPS, Array, Mask
 from likeset.evidence.evidence import ROUNDING, Evidence, Groups
+from likeset.evidence.noiseless import fits_without_noise
 from likeset.evidence.scale_voices import ScaleVoices
 from likeset.evidence.unknown_shape import ShapeEvidence
 
@@ -126,7 +127,7 @@ class ScaleEvidence:
 
     def nats(self, heights: Array) -> Array:
         """log R where the function of ``level_sets`` has these values."""
-        return projected(self.gain, np.maximum(heights + self.terms.rest.sum(), 0.0), self.terms.range)[0]
+        return self._projected(np.maximum(heights + self.terms.rest.sum(), 0.0))[0]
 
     def height_of_a_nat(self, height: float) -> float:
         """By how much that function grows, about, where log R grows by one."""
@@ -149,7 +150,11 @@ class ScaleEvidence:
     def _level_set(self) -> Evidence:
         """The projected set, as evidence of scale one: terms without gains, and F* as the threshold."""
         rest = float(self.terms.rest.sum())
-        level = self._largest[0] - rest + 64 * EPS * (abs(self._largest[0]) + rest) if not self.says_nothing else inf
+        level = inf if self.says_nothing else self._largest[0]
+        if self.terms.lo == 0.0:
+            level = max(level, 0.0)  # a theta that explains every outcome needs no noise
+        if level < inf:
+            level += 64 * EPS * (abs(level) + rest) - rest
         joint = VoiceTable.joint(len(self.gains))
         return Evidence(self.groups, self.terms.unit, np.zeros(len(self.gains)), joint, level, self.bound)
 
@@ -170,8 +175,17 @@ class ScaleEvidence:
         if self.says_nothing:
             return self.terms.scale(high), self.terms.scale(low)
         kernel: Any = self.kernel
+        if kernel.status == "empty":
+            return None
         found = plausible(self.gain, least_loss(kernel, self.terms), self.threshold, (low, high))
-        return None if found is None else (self.terms.scale(found[1]), self.terms.scale(found[0]))
+        if found is None:
+            return (0.0, 0.0) if self.terms.lo == 0.0 else None
+        return self.terms.scale(found[1]), self.terms.scale(found[0])
+
+    @property
+    def fits_without_noise(self) -> bool:
+        """Whether some theta explains all outcomes, and these are more than it has coordinates."""
+        return fits_without_noise(self.groups, self.terms, self.bound)
 
     def voiced(self) -> ScaleVoices:
         """The same as one voice of several, which others may stand beside."""
@@ -197,9 +211,16 @@ class ScaleEvidence:
     def _ratio(self, F: Array, scale: float | None) -> tuple[Array, Array]:
         """log R and the log s it belongs to."""
         if scale is None:
-            return projected(self.gain, F, self.terms.range)
+            return self._projected(F)
         t = np.full(len(F), self.terms.log_s(scale))
         return F * np.exp(t) + self.gain.derivatives(t)[0], t
+
+    def _projected(self, F: Array) -> tuple[Array, Array]:
+        """min over s of log R; -inf at scale zero, where that is possible, of what explains every outcome."""
+        found, t = projected(self.gain, F, self.terms.range)
+        if self.terms.lo == 0.0:
+            found, t = np.where(F == 0.0, -inf, found), np.where(F == 0.0, FURTHEST, t)
+        return found, t
 
 
 def least_loss(kernel: Any, terms: ScaleTerms) -> float:

@@ -30,12 +30,15 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.families.base import Family
-from likeset.families.beliefs import ExactPosterior, GenericPosterior, Posterior
+from likeset.families.beliefs import Posterior
+from likeset.families.exact_posterior import ExactPosterior
+from likeset.families.fitted_posterior import GenericPosterior
+from likeset.families.pair_sums import PairSums
 from likeset.families.penalised import DirectFit, Fit, LookAhead
 from likeset.families.predictive import Predictive, QuadraturePredictive
 from likeset.families.quadratic_fit import Penalty, QuadraticFit
 from likeset.families.responses import Response
-from likeset.families.sums import PairSums, Sums
+from likeset.families.sums import Sums
 
 _BREAKPOINTS = 24  # per law
 NOISE_GRID = 10.0 ** np.arange(-8.0, 3.0)

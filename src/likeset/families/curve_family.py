@@ -11,8 +11,9 @@ from likeset.arguments import floats, real_number
 from likeset.curves import Curve, curve_derivatives, curve_heights
 from likeset.errors import ShapeError
 from likeset.families.base import Family, largest_predictor, misfit
-from likeset.families.beliefs import LaplacePosterior, Posterior
+from likeset.families.beliefs import Posterior
 from likeset.families.evidence_sums import EvidenceSums
+from likeset.families.fitted_posterior import LaplacePosterior
 from likeset.families.penalised import CurveFit
 from likeset.families.sums import CurveSums
 

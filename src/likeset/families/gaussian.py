@@ -20,8 +20,8 @@ from likeset.families.base import (
     predictor_vector,
     source_of_noise,
 )
-from likeset.families.beliefs import ExactPosterior
 from likeset.families.curve_family import CurveFamily
+from likeset.families.exact_posterior import ExactPosterior
 from likeset.families.predictive import GaussianPredictive
 from likeset.families.responses import Response
 from likeset.families.unknown import Unknown

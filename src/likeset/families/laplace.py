@@ -20,7 +20,7 @@ from likeset.families.base import (
 )
 from likeset.families.predictive import LaplacePredictive
 from likeset.families.responses import Response
-from likeset.families.sums import PointSums
+from likeset.families.sorted_sums import PointSums
 from likeset.families.unknown import Unknown
 from likeset.families.variational import VariationalPosterior
 

@@ -13,8 +13,8 @@ from likeset.curves import Curve
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
 from likeset.families.base import moments, observation_vector, refuse
-from likeset.families.beliefs import ExactPosterior
 from likeset.families.curve_family import CurveFamily
+from likeset.families.exact_posterior import ExactPosterior
 from likeset.families.gaussian import Gaussian
 from likeset.families.predictive import LogNormalPredictive
 from likeset.families.responses import Response

@@ -9,7 +9,7 @@ import numpy as np
 from likeset._typing import Array
 from likeset.arguments import floats
 from likeset.families.base import Family, misfit
-from likeset.families.sums import LossSums
+from likeset.families.sorted_sums import LossSums
 from likeset.losses import Loss
 
 

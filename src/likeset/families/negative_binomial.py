@@ -33,7 +33,7 @@ from likeset.families.base import (
 from likeset.families.canonical import Canonical
 from likeset.families.curve_family import CurveFamily
 from likeset.families.loss_family import LossFamily
-from likeset.families.sums import MeanSums
+from likeset.families.sorted_sums import MeanSums
 from likeset.losses import Loss, Triple
 from likeset.special import log_rising, sigmoid
 

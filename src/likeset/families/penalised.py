@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from likeset._solver.newton import ball_step, minimise_over_ball, newton_ball
+from likeset._solver.ball_step import ball_step
+from likeset._solver.newton import CurveSum, Goal, minimise_over_ball, newton_ball
 from likeset._solver.problem import PointTerms
 from likeset._typing import Array
 from likeset.compiling import REORDER, kernel
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
     from likeset.families.curve_family import CurveFamily
 
 GRADIENT_TOLERANCE = 1e-4  # in the norm of H^-1: the objective is then within 5e-9 nats of its minimum
-GAP_TOLERANCE = 1e-9
-MAX_NEWTON_STEPS = 100
+GOAL = Goal(1e-9, iterations=100)
 MAX_ANCHOR_MOVES = 6
 BLOCK = 128  # covariates expanded at a time
 
@@ -214,10 +214,7 @@ class CurveFit:
         a, s = self.sums.a[:count], self.sums.s[:count]
         if look_ahead[0]:
             X, a, s = np.vstack([X, x]), np.append(a, look_ahead[0]), np.append(s, look_ahead[1])
-        theta, *_ = newton_ball(
-            X, self.curve, a, s, self.penalty, self.bound, self.anchor, GAP_TOLERANCE, MAX_NEWTON_STEPS
-        )
-        return theta
+        return newton_ball(CurveSum(X, self.curve, a, s), self.penalty, self.bound, self.anchor, GOAL).theta
 
     def _minimise_items(self, phi: Embedded, look_ahead: LookAhead) -> Array:
         """Newton's method on all terms: rows with offsets that the sums cannot absorb have no anchor."""
@@ -227,7 +224,7 @@ class CurveFit:
             X, a, s, items = np.vstack([X, phi.coordinates]), np.append(a, 0.0), np.append(s, 0.0), items.copy()
             items.insert(count, getattr(phi.law, "shift", 0.0), 0.0, look_ahead[0], affine=True)
         terms = softplus_items(items, a, s)
-        theta, *_ = minimise_over_ball(X, terms, self.penalty, self.bound, self.anchor, GAP_TOLERANCE, MAX_NEWTON_STEPS)
+        theta = minimise_over_ball(X, terms, self.penalty, self.bound, self.anchor, GOAL).theta
         if self.sums.shifted:
             self.anchor = theta  # from now on only a place to start from
         return theta
@@ -287,9 +284,7 @@ class DirectFit:
 
                 self.theta = minimise_penalised(X, terms, self.penalty, self.bound, self.theta)
             else:
-                self.theta, *_ = minimise_over_ball(
-                    X, terms, self.penalty, self.bound, self.theta, GAP_TOLERANCE, MAX_NEWTON_STEPS
-                )
+                self.theta = minimise_over_ball(X, terms, self.penalty, self.bound, self.theta, GOAL).theta
             self.stale = False
         return self.theta
 

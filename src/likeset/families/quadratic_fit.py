@@ -26,7 +26,7 @@ from likeset._solver.problem import CurveTerms, PointTerms, SmoothTerms
 from likeset._typing import Array
 from likeset.embedded import Embedded
 from likeset.families.merged import MergedData, with_columns
-from likeset.families.penalised import GAP_TOLERANCE, MAX_NEWTON_STEPS, NOT_AHEAD, LookAhead
+from likeset.families.penalised import GOAL, NOT_AHEAD, LookAhead
 from likeset.families.sums import Sums
 from likeset.state_checks import expect_array, expect_number
 from likeset.undo import Undo
@@ -97,7 +97,7 @@ class QuadraticFit:
         start = start if self.t else centre.copy()
         start = start * min(1.0, self.bound / max(float(np.linalg.norm(start)), 1e-300))
         ridge = float(np.linalg.eigvalsh(P)[0]) * (1.0 - 1e-9)
-        return minimise_convex(evaluate, start, ridge, self.bound, GAP_TOLERANCE, MAX_NEWTON_STEPS, -inf)[0]
+        return minimise_convex(evaluate, ridge, self.bound, start, GOAL).theta
 
     def remember(self, undo: Undo, phi: Embedded) -> None:
         """Keep data and estimate."""

@@ -48,10 +48,12 @@ from likeset._solver.nuisance import MarginalGain
 from likeset._solver.problem import PointTerms
 from likeset._typing import Array
 from likeset.embedded import Embedded
-from likeset.families.beliefs import Beliefs, ExactPosterior, FittedPosterior
+from likeset.families.beliefs import Beliefs
+from likeset.families.exact_posterior import ExactPosterior
+from likeset.families.fitted_posterior import FittedPosterior
 from likeset.families.outside import Believed
 from likeset.families.predictive import ParetoPredictive, StudentPredictive
-from likeset.families.sums import PointSums
+from likeset.families.sorted_sums import PointSums
 from likeset.families.variational import fit_variational
 from likeset.state_checks import expect_array, expect_number
 from likeset.undo import Undo

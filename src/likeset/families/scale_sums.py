@@ -11,7 +11,7 @@ from likeset._solver.problem import CurveTerms, PointTerms
 from likeset._typing import Array
 from likeset.curves import Curve
 from likeset.families.evidence_sums import CompensatedSums, EvidenceSums
-from likeset.families.sums import PointSums
+from likeset.families.sorted_sums import PointSums
 from likeset.families.unknown import Unknown
 from likeset.undo import Undo
 

@@ -17,11 +17,12 @@ import numpy as np
 from likeset._solver.evaluate import evaluate_terms, log_sum_exp
 from likeset._solver.linalg.matrix import cholesky
 from likeset._solver.linalg.threads import SingleThreadedBlas
-from likeset._solver.newton import newton_ball
+from likeset._solver.newton import Goal, curve_sum, newton_ball
 from likeset._typing import Array
 from likeset.embedded import Embedded
 from likeset.families.base import Family
-from likeset.families.beliefs import MODE_GAP, Beliefs, FittedPosterior
+from likeset.families.beliefs import Beliefs
+from likeset.families.fitted_posterior import MODE_GAP, FittedPosterior
 from likeset.families.outside import Believed
 from likeset.families.shape_sums import ShapeSums
 from likeset.state_checks import expect_array
@@ -98,9 +99,8 @@ class ShapePosterior(FittedPosterior):
         at, _ = terms.at(shape)
         with SingleThreadedBlas():
             for j, prior in enumerate(self.beliefs.priors):
-                means[j], *_ = newton_ball(
-                    X, int(at.curve), at.a, at.s, 0.5 * prior, math.inf, means[j], MODE_GAP, 50
-                )  # fmt: skip
+                goal = Goal(MODE_GAP, iterations=50)
+                means[j] = newton_ball(curve_sum(X, at), 0.5 * prior, math.inf, means[j], goal).theta
                 cholesky((X.T * evaluate_terms(at, X @ means[j])[2]) @ X, prior, factors[j])
 
     def evidence(self) -> None:

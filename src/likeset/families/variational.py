@@ -23,7 +23,7 @@ from likeset._solver.linalg.matrix import cholesky, dot, solve_lower, solve_lowe
 from likeset._solver.problem import PointTerms
 from likeset._typing import Array, IntArray
 from likeset.compiling import inner, kernel
-from likeset.families.beliefs import FittedPosterior
+from likeset.families.fitted_posterior import FittedPosterior
 
 SWEEPS = 12
 SETTLED = 1e-3  # stop when no z moves by more than this fraction of its standard deviation

@@ -23,8 +23,8 @@ from likeset.errors import FileFormatError, LikesetError, PieceError
 from likeset.evidence.ledger import Ledger
 from likeset.evidence.own_pieces import copied
 from likeset.persistence.descriptions import describe, piece_from
-from likeset.persistence.files import PIECES, _fresh, _has_state, _state_of
 from likeset.persistence.journal import Journal
+from likeset.persistence.piece_states import PIECES, fresh, has_state, state_of
 from likeset.persistence.rebuild import Rows
 from likeset.progress import counted
 from likeset.undo import Undo
@@ -130,7 +130,7 @@ def _begin(sequence: ConfidenceSequence) -> None:
         None if sequence.voices is None else sequence.voices.directions(sequence.family, sequence.space)
     )
     for role in PIECES:
-        piece = _fresh(role, sequence)
+        piece = fresh(role, sequence)
         own = role in sequence._own_roles  # a copy, so that the one passed in stays the user's
         setattr(running, role, copied(piece, sequence.family, sequence.space) if own else piece)
 
@@ -167,9 +167,9 @@ def _contents(sequence: AllOrNothing) -> bytes:
         piece = getattr(running, role)
         if piece is None:
             continue
-        if not _has_state(piece):
+        if not has_state(piece):
             raise PieceError("a piece without a state observes the rows again")
-        groups[role] = _state_of(piece)
+        groups[role] = state_of(piece)
     arrays: dict[str, Any] = {f"{group}/{name}": a for group, state in groups.items() for name, a in state.items()}
     if running.membership is not None:
         arrays["windows/masks"] = running.membership.masks

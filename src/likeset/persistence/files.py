@@ -29,13 +29,12 @@ from likeset._typing import Array
 from likeset.arguments import error_level, file_path
 from likeset.embedded import NOTHING
 from likeset.errors import FileFormatError, InvalidArgumentError, MissingPackageError, PieceError
-from likeset.families.merged import MergedData
 from likeset.families.nuisance_family import NuisanceFamily
 from likeset.persistence.archive import Archive, header_bytes, write_archive
 from likeset.persistence.atomic_file import replace_file
 from likeset.persistence.descriptions import MAX_PIECES, count_of, describe, piece_from
+from likeset.persistence.piece_states import PIECES, fresh, has_state, is_built_in, restored, state_of
 from likeset.persistence.rebuild import Limits, Rows, rebuilt, same_coordinates
-from likeset.predictors.aggregate import started
 from likeset.state_checks import expect_log_shares
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ VERSION = 4
 # 1 knew no windows: a joint set; 1 and 2 held more that follows from the rows; before 4 only covariates were given
 READABLE_VERSIONS = (1, 2, 3, 4)
 ROLES = ("family", "space", "predictor", "weighting")
-PIECES = ("forecaster", "weigher", "gauge")  # that learn; of a gauge there is none as a rule
 NEEDED = {"ledger/x", "ledger/y", "ledger/weights", "ledger/log_q", "ledger/merged.coordinates"}
 CLASSES = "ledger/classes"  # of the rows, where voices gave them any
 GIVEN = "ledger/given"  # offset, size and entry of the rows, where any was given
@@ -104,7 +102,7 @@ def _contents(sequence: ConfidenceSequence) -> tuple[dict[str, Any], dict[str, A
         arrays[GIVEN] = ledger.given.rows
     for role in (*PIECES, "alarm"):
         piece = getattr(sequence._running, role)
-        arrays |= {f"{role}/{name}": array for name, array in _state_of(piece).items()}
+        arrays |= {f"{role}/{name}": array for name, array in state_of(piece).items()}
     arrays = {name: np.ascontiguousarray(array, dtype=np.float64) for name, array in arrays.items()}
     header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "alpha": sequence.alpha}
     header |= {role: describe(getattr(sequence, role)) for role in ROLES}
@@ -190,7 +188,7 @@ def _sequence_from(archive: Archive | Part, own: dict[str, Any]) -> ConfidenceSe
     limits = Limits(archive.limit, FREE_DIMENSIONS + 4 * math.isqrt(saved.size))
     running = sequence._running
     todo = {role: getattr(running, role) for role in states if getattr(running, role) is not None}
-    shown = {role: piece for role, piece in todo.items() if not _has_state(piece)}
+    shown = {role: piece for role, piece in todo.items() if not has_state(piece)}
     with _blaming_the_file(archive, arguments_too=not is_own):
         data = rebuilt(sequence, rows, shown.values(), limits)
     hold_evidence = running.alarm is not None or isinstance(sequence.family, NuisanceFamily)
@@ -198,13 +196,13 @@ def _sequence_from(archive: Archive | Part, own: dict[str, Any]) -> ConfidenceSe
         archive, rows, states, heard, hold_evidence
     )
     again = {
-        role: _fresh(role, sequence)
+        role: fresh(role, sequence)
         for role, piece in todo.items()
-        if role not in shown and not (agree and _restored(piece, states[role], data, _is_built_in(role, sequence)))
+        if role not in shown and not (agree and restored(piece, states[role], data, is_built_in(role, sequence)))
     }
-    if running.alarm is not None and not (agree and _restored(running.alarm, heard, data, built_in=True)):
+    if running.alarm is not None and not (agree and restored(running.alarm, heard, data, built_in=True)):
         role = "forecaster" if running.source is running.forecaster else "gauge"
-        again[role] = _fresh(role, sequence)
+        again[role] = fresh(role, sequence)
     if again:
         for role, piece in again.items():
             setattr(running, role, piece)
@@ -325,54 +323,3 @@ def _rows(archive: Archive | Part, family: Any, space: Any) -> Rows:
 def _state_in(archive: Archive | Part, role: str) -> dict[str, Array]:
     prefix = f"{role}/"
     return {n.removeprefix(prefix): archive.read(n) for n in archive.header["arrays"] if n.startswith(prefix)}
-
-
-def _restored(piece: Any, state: dict[str, Array], data: MergedData, built_in: bool) -> bool:
-    """Let a piece take its state back; False if a built-in one cannot, because it does not fit."""
-    try:
-        with np.errstate(all="ignore"):
-            piece.restore(state)
-            if hasattr(piece, "fits") and not piece.fits(data.count, data.dimension):
-                raise ValueError(f"it is not that of {data.count} covariates in {data.dimension} dimensions")
-            if hasattr(piece, "resume"):
-                piece.resume(data)
-        return True
-    except Exception as error:
-        if built_in:
-            return False
-        raise PieceError(
-            f"{type(piece).__name__} could not restore its state from the file ({type(error).__name__}: {error}); "
-            "the file is damaged or of another version of the class; leave `restore` out to have it observe the "
-            "recorded data instead."
-        ) from error
-
-
-def _fresh(role: str, sequence: ConfidenceSequence) -> Any:
-    """A piece that has observed nothing; of the user's own, the one that was passed to ``load``."""
-    if role == "gauge":
-        return sequence._gauge()
-    if role == "forecaster":
-        return started(sequence.predictor, sequence.family, sequence.space)
-    return started(sequence.weighting, sequence.family, sequence.space)  # type: ignore[arg-type]
-
-
-def _is_built_in(role: str, sequence: ConfidenceSequence) -> bool:
-    pieces = {"forecaster": sequence.predictor, "weigher": sequence.weighting}
-    return role not in pieces or "own" not in describe(pieces[role])
-
-
-def _state_of(running_piece: Any) -> dict[str, Array]:
-    if not _has_state(running_piece):
-        return {}
-    state = running_piece.state()
-    try:
-        return {str(name): np.asarray(array, dtype=np.float64) for name, array in state.items()}
-    except (AttributeError, TypeError, ValueError) as error:
-        raise PieceError(
-            f"the state of {running_piece!r} cannot be saved ({error}); state() must return a dict of numeric arrays."
-        ) from error
-
-
-def _has_state(running_piece: Any) -> bool:
-    members = getattr(running_piece, "members", [])
-    return hasattr(running_piece, "state") and hasattr(running_piece, "restore") and all(map(_has_state, members))

@@ -23,6 +23,11 @@ NOT_YET = "not yet"
 BETTER, WORSE, EQUIVALENT = "better", "worse", "equivalent"
 POSITIVE, NEGATIVE = "positive", "negative"
 MOST_TRIED = 50  # settings in the table of a smooth model
+TIED = (
+    "Without any noise all outcomes so far are explained exactly, so that its scale may be zero, and intervals are as "
+    "narrow as that. If outcomes are tied because they are rounded, or are zeros where nothing happened, this law does "
+    "not fit them: ask how often they are zero, and how large the others are, in studies of their own."
+)
 _NEUTRAL = {"difference": 0.0, "ratio": 1.0, "odds": 1.0}
 
 
@@ -42,6 +47,8 @@ def alarm(s: LikelihoodSet) -> dict[str, Any]:
         )
     elif said is not None and s.n_observations:
         text = f"The alarm is quiet: {said.beaten}."
+    if s.fits_without_noise:
+        text = f"{text} {TIED}".strip()
     nats = {} if said is None else dict(zip(said.names, said.nats.tolist(), strict=True))
     return {"rings": rings, "text": text, "listens": said is not None, "nats": nats}
 

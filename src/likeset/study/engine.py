@@ -33,11 +33,11 @@ from likeset.study.factors import Levels
 from likeset.study.pooling import ALONE, can_pool, poolable, pooled
 from likeset.study.questions import questions
 from likeset.study.surface import space_of, surface_of
-from likeset.voices.announced import MOST
 from likeset.voices.automatic import automatic_voices
 from likeset.voices.contrasts import Contrasts
 
 SHARE = 0.9  # of the error level for differences from the control; the rest is for the levels themselves
+MOST_PAIRS = 100  # that are announced: each takes some 40 ms to answer
 ROWS_AT_ONCE = 5000  # that are scored between two signs of progress
 TOLD = "told"  # how many rows a scored one stands for
 PARTS = tuple(part.name for part in fields(Rows))
@@ -84,7 +84,7 @@ class Engine:
         pooling = poolable(self.definition) and space.bound == np.inf
         pairs = [(q.x, q.against) for q in asked if q.against is not None and not q.is_control]
         alone = _levels_alone(self.definition) and not self.definition.campaign.given
-        if pairs and alone and form is not None and len(pairs) <= MOST:
+        if pairs and alone and form is not None and len(pairs) <= MOST_PAIRS:
             variants, controls = (np.array(rows) for rows in zip(*pairs, strict=True))
             others = None if pooling else automatic_voices(family, space, arms, "inference")
             announced = Contrasts(variants, minus=controls, share=SHARE, others=others)

@@ -45,7 +45,8 @@ class Contrasts(Announced):
 
     For Gaussian and log-normal noise any contrast; for counts, proportions and lifetimes any contrast of coefficients
     of a linear model (:mod:`~likeset.voices.tilts`), or pairs of arms, ``A`` minus ``minus``, each of which is observed
-    as such: ``s.contrast(X, Y, of=...)`` answers. Contrasts are part of the model: they must not depend on any y.
+    as such: ``s.contrast(X, Y, of=...)`` answers, and ``s.evidence(x - y, equal=0)``. Contrasts are part of the model:
+    they must not depend on any y.
 
     >>> import likeset as ls
     >>> rng = np.random.default_rng(0)

@@ -34,11 +34,14 @@ from likeset._solver.absolute.interior_point import maximise, minimise
 from likeset._solver.absolute.primal_dual import Problem
 from likeset._solver.absolute.starts import QuadraticModel, interior_centre, quadratic_model
 from likeset._solver.linalg.matrix import SUMS, dot
-from likeset._solver.problem import Kernel, LevelSet, PointTerms, Solution, with_zero_column
+from likeset._solver.problem import CurveTerms, Kernel, LevelSet, PointTerms, Solution, with_zero_column
+from likeset._solver.quadratic import kernel as quadratic_kernel
 from likeset._solver.span import Span, reduce_to_span
 from likeset._typing import EPS, Array, IntArray
 from likeset.compiling import kernel
+from likeset.curves import Curve
 
+NOTHING = 1e-200  # a level at which squares of residuals are lost
 LEAST_SLACK = 1e-13  # relative to the scale of F's summands; thinner sets are solved at this thickness
 
 
@@ -181,7 +184,7 @@ def sums_of_distances(Z: Array, owner: IntArray, points: Array, weights: Array) 
     return out
 
 
-def prepare(level_set: LevelSet) -> Prepared:
+def prepare(level_set: LevelSet) -> Kernel:
     """Decide whether the set is empty, find its centre and fold away the points that are out of reach."""
     terms = level_set.terms
     assert isinstance(terms, PointTerms)
@@ -194,6 +197,12 @@ def prepare(level_set: LevelSet) -> Prepared:
         status = "regular" if size_of_F <= level * (1.0 + 16.0 * EPS) else "empty"
         nothing = Span(np.zeros((d, 0)), False, d)
         return Prepared(status, np.zeros(d), 0.0, level_set, owner, nothing, None, None, np.inf, 0.0)
+
+    if size_of_F == 0.0 <= level < NOTHING:
+        # Outcomes that are all zero and have to be met: F <= level <= 1 is inside of sum_k (W_k x_k'theta)^2 <= level.
+        total = np.bincount(owner, weights, minlength=len(X)).astype(np.float64)
+        squares = CurveTerms(Curve.QUADRATIC, total**2, np.zeros(len(X)))
+        return quadratic_kernel.prepare(LevelSet(X, squares, level, float(level_set.bound)))
 
     span, X, bound = reduce_to_span(X, points, weights, owner, level, float(level_set.bound))
     zero = np.zeros(X.shape[1])

@@ -19,20 +19,15 @@ from likeset._solver.absolute.mixture import ceilings, memberships, prepare
 from likeset._solver.evaluate import term_values
 from likeset._solver.problem import Kernel, MixtureSet, PointTerms, Solution
 from likeset._solver.span import Span
+from likeset._solver.through import Through
 from likeset._typing import EPS, Array
 
 
 @dataclass(frozen=True)
-class Prepared(Kernel):
+class Prepared(Through):
     """A set in the span of the covariates, and the way there."""
 
-    inner: Kernel
     span: Span = field(repr=False)
-
-    @property
-    def status(self) -> str:  # type: ignore[override]
-        """ "regular", "point" or "empty"."""
-        return self.inner.status
 
     @property
     def centre(self) -> Array:  # type: ignore[override]

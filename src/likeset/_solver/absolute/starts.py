@@ -24,6 +24,7 @@ START_GAP = 3.0  # gap at the start relative to the value of the model
 START_LENGTH = 0.9  # of the way to the model's maximum, and no more than
 BALL_LENGTH = 0.7  # of the way to the sphere
 NEAR_SPHERE = 0.05  # relative distance of the centre to the sphere below which it moves inwards
+_LEAST_ROOM = 1e-290  # where squares of outcomes are lost
 SLACK_SPENT = 0.1  # part of the slack of the level that this may cost
 
 
@@ -58,10 +59,10 @@ class QuadraticModel:
         lost = np.logical_not(q > 0.0)  # to rounding: any start will do
         if lost.any():
             directions[lost] = A[lost] / self.M.diagonal().max()
-            q[lost] = np.einsum("ij,ij->i", A[lost], directions[lost])
+            q[lost] = np.maximum(np.einsum("ij,ij->i", A[lost], directions[lost]), _LEAST_ROOM)
         directions *= np.sqrt(2.0 * self.slack / q)[:, None]
         # Way to the sphere, |centre + t direction| = bound, by the form of the root that does not cancel.
-        square = np.einsum("ij,ij->i", directions, directions)
+        square = np.maximum(np.einsum("ij,ij->i", directions, directions), _LEAST_ROOM)
         inward = directions @ self.centre
         room = max(self.bound**2 - float(self.centre @ self.centre), EPS * self.bound**2)
         root = np.sqrt(inward**2 + square * room)
@@ -81,7 +82,7 @@ def quadratic_model(problem: Problem, slack: float) -> QuadraticModel:
     h = 2.0 * mu / ((share + root) ** 2 + problem.offsets**2)
     M = (problem.Xt * np.bincount(problem.owner, h, minlength=len(problem.X))) @ problem.X
     centre = problem.centre
-    room = max(problem.bound**2 - float(centre @ centre), EPS * problem.bound**2)
-    M += (2.0 * mu / room**2) * np.outer(centre, centre)
+    room = max(problem.bound**2 - float(centre @ centre), EPS * problem.bound**2, _LEAST_ROOM)
+    M += (2.0 * mu / room) * np.outer(centre, centre / room)
     M[np.diag_indices_from(M)] += mu / room  # no more than that: it is all that thin sets have in flat directions
     return QuadraticModel(M, slack, centre, problem.bound, n_products)

@@ -15,6 +15,7 @@ largest residual, and a step from the first centre with the gradient there takes
 from __future__ import annotations
 
 from math import inf, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,44 +26,41 @@ from likeset.compiling import REORDER, inner, kernel
 WELL_CENTRED = 1e-9  # share of level - F by which a centre may miss the minimum
 
 
-def phase_one(
-    X: Array,
-    a: Array,
-    s: Array,
-    origins: Array,
-    rotation: Array,
-    curvature: Array,
-    lowered: Array,
-    level: float,
-    bound: float,
-) -> tuple[Cut, float, float]:
+class Quadratic(NamedTuple):
+    """F = sum_k a_k (z_k - o_k)^2 / 2 - s_k (z_k - o_k), and the eigenbasis of its Hessian.
+
+    origins, curvature     o_k;  h_i, in ascending order
+    lowered                what is sure of h_i: less its rounding error, zero where nothing is
+    rotation               eigenvectors, one column each
+    """
+
+    X: Array
+    a: Array
+    s: Array
+    origins: Array
+    curvature: Array
+    lowered: Array
+    rotation: Array
+
+
+def phase_one(F: Quadratic, level: float, bound: float) -> tuple[Cut, float, float]:
     """The set seen from the minimum of F over the ball, F there, and a lower bound of F on the ball."""
-    work = np.empty((6, len(curvature)))
-    slacks_and_rooms, start, minimum, lower = find_centre(
-        X, a, s, origins, rotation, curvature, lowered, level, bound, np.empty((2, len(X))), work
-    )
-    return Cut(curvature, lowered, work[1], work[0], bound, *slacks_and_rooms, start), minimum, lower
+    work = np.empty((6, len(F.curvature)))
+    slacks_and_rooms, start, minimum, lower = find_centre(*F, level, bound, np.empty((2, len(F.X))), work)
+    return Cut(F.curvature, F.lowered, work[1], work[0], bound, *slacks_and_rooms, start), minimum, lower
 
 
 @kernel(fastmath=REORDER)
 def find_centre(
-    X: Array,
-    a: Array,
-    s: Array,
-    origins: Array,
-    rotation: Array,
-    curvature: Array,
-    lowered: Array,
-    level: float,
-    bound: float,
-    of_rows: Array,
-    work: Array,
-) -> tuple[tuple[float, float, float, float], float, float, float]:
+    X: Array, a: Array, s: Array, origins: Array, curvature: Array, lowered: Array, rotation: Array,
+    level: float, bound: float, of_rows: Array, work: Array,
+) -> tuple[tuple[float, float, float, float], float, float, float]:  # fmt: skip
     """Write theta_c to work[0] and the gradient there to work[1]; the other arrays (2, K) and (6, r) are scratch.
 
     Returns slack, room, inner slack and inner room of the :class:`Cut`, its first guess of rho, F(theta_c), and a
     lower bound of F on the ball. The slack is inf if F falls for ever along a line without ball.
     """
+    F = Quadratic(X, a, s, origins, curvature, lowered, rotation)  # here: handed over as one it takes microseconds
     pull, pull_square, length_square = of_rows[0], 0.0, 0.0
     for k in range(X.shape[0]):
         pull[k] = s[k] + a[k] * origins[k]
@@ -76,9 +74,7 @@ def find_centre(
     for attempt in range(2):
         new_origin, new_gradient = (origin, gradient) if attempt == 0 else (work[3], work[4])
         new_nu = ball_minimiser(curvature, lowered, b, noise, bound, new_origin)
-        new_minimum, new_padding, noise = seen_from(
-            X, a, s, origins, rotation, new_origin, level, of_rows, work[5], new_gradient
-        )
+        new_minimum, new_padding, noise = seen_from(F, new_origin, level, of_rows, work[5], new_gradient)
         new_gap, new_room = fall_below(lowered, new_gradient, new_origin, new_nu, bound, noise)
         if attempt == 0 or new_gap < gap:
             padding, room, nu, minimum, gap = new_padding, new_room, new_nu, new_minimum, new_gap
@@ -113,16 +109,7 @@ def turn(X: Array, weights: Array, rotation: Array, total: Array, out: Array) ->
 
 @inner(fastmath=REORDER)
 def seen_from(
-    X: Array,
-    a: Array,
-    s: Array,
-    origins: Array,
-    rotation: Array,
-    origin: Array,
-    level: float,
-    of_rows: Array,
-    theta: Array,
-    gradient: Array,
+    F: Quadratic, origin: Array, level: float, of_rows: Array, theta: Array, gradient: Array
 ) -> tuple[float, float, float]:
     """At a centre: F, what F's rounding can be worth on C, and the rounding of the gradient, which is written.
 
@@ -131,6 +118,7 @@ def seen_from(
     sum_k |phi_k'| delta_k + a_k delta_k^2 / 2, and the first sum is at most the square root of 2 (level - sum_k
     min phi_k) sum_k a_k delta_k^2.
     """
+    X, a, s, origins, rotation = F.X, F.a, F.s, F.origins, F.rotation
     K, d = X.shape
     origin_square = 0.0
     for j in range(d):

@@ -22,7 +22,7 @@ import numpy as np
 
 from likeset._solver.linalg.eigen import eigen
 from likeset._solver.problem import CurveTerms, Kernel, LevelSet, Solution, directionless
-from likeset._solver.quadratic.centre import phase_one
+from likeset._solver.quadratic.centre import Quadratic, phase_one
 from likeset._solver.quadratic.pencil import Cut, maximise
 from likeset._typing import EPS, Array
 
@@ -39,6 +39,7 @@ class Prepared(Kernel):
     basis: Array  # orthonormal columns, shape (d, r)
     cut: Cut
     closed_form = True
+    share = 1 << 16
 
     @property
     def centre(self) -> Array:  # type: ignore[override]
@@ -101,19 +102,19 @@ def prepare(level_set: LevelSet) -> Prepared:
     X = np.ascontiguousarray(level_set.X if span is None else level_set.X @ span)
 
     origins = np.zeros(K) if terms.origins is None else terms.origins
-    curvature, lowered, rotation = spectrum_of_hessian(X, terms.a)
-    cut, minimum, lower = phase_one(X, terms.a, terms.s, origins, rotation, curvature, lowered, level, bound)
+    F = Quadratic(X, terms.a, terms.s, origins, *spectrum_of_hessian(X, terms.a))
+    cut, minimum, lower = phase_one(F, level, bound)
     weakest = 0.0 if span is not None or not len(cut.lowered) else cut.lowered[0]
     flattest = cut.slack / (2 * bound * bound) if bound < inf else 0.0
     if len(cut.lowered) and cut.curvature[0] - cut.lowered[0] > RESOLUTION * max(weakest, flattest):
-        curvature, lowered, rotation = spectrum_of_factor(X, terms.a)
-        cut, minimum, lower = phase_one(X, terms.a, terms.s, origins, rotation, curvature, lowered, level, bound)
+        F = Quadratic(X, terms.a, terms.s, origins, *spectrum_of_factor(X, terms.a))
+        cut, minimum, lower = phase_one(F, level, bound)
 
     padding = cut.slack - cut.inner_slack if cut.slack < inf else 0.0
     status = "regular"
     if level - minimum <= padding:
         status = "empty" if lower > level + padding else "point"
-    basis = rotation if span is None else span @ rotation
+    basis = F.rotation if span is None else span @ F.rotation
     return Prepared(status, lower, basis, cut)
 
 

@@ -24,11 +24,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms, log_sum_exp
 from likeset._solver.problem import CurveTerms, Kernel, MixtureSet, Solution, VoiceTable
+from likeset._solver.through import Through
 from likeset._solver.voice_sums import group_pulls
 from likeset._typing import EPS, Array, IntArray
 
@@ -40,27 +42,16 @@ DEAREST = 1e-7  # nats that few rows may cost; otherwise all of them are kept
 
 
 @dataclass(frozen=True)
-class Enclosed(Kernel):
+class Enclosed(Through):
     """A set without a ball that lies in one: along a direction that leaves the span it is unbounded.
 
     ``otherwise`` makes a slower kernel of the same set. It is asked where ``inner`` leaves a wide gap, which happens
     where rounding is large beside the level: both bounds hold, the sharper one counts.
     """
 
-    inner: Kernel
     otherwise: Callable[[], Kernel]
     wide: float = WIDE
     starts_near = True
-
-    @property
-    def status(self) -> str:  # type: ignore[override]
-        """As inside the ball."""
-        return self.inner.status
-
-    @property
-    def centre(self) -> Array:  # type: ignore[override]
-        """As inside the ball."""
-        return self.inner.centre
 
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
         found = self.inner._solve(A, near, tolerance)
@@ -93,7 +84,7 @@ def prepare(target: MixtureSet, otherwise: Callable[[MixtureSet], Kernel]) -> Ke
     """A mixture of quadratics; ``otherwise`` where the rows do not span the space and there is no ball."""
     from likeset._solver.smooth import mixture
 
-    theta = _reference(target)
+    theta = reference(target)
     target = _with_few_rows(target, theta)
     if target.bound < math.inf:
         return mixture.prepare(target)
@@ -104,7 +95,7 @@ def prepare(target: MixtureSet, otherwise: Callable[[MixtureSet], Kernel]) -> Ke
     return Enclosed(mixture.prepare(replace(target, bound=bound)), partial(otherwise, target))
 
 
-def _reference(target: MixtureSet) -> Array:
+def reference(target: MixtureSet) -> Array:
     """About the minimiser of the sum of all terms; where there are many, the least one."""
     terms, X = target.terms, target.X
     assert isinstance(terms, CurveTerms)
@@ -141,12 +132,51 @@ def _distance_of_average(target: MixtureSet, theta: Array, r: Array) -> float:
     return 1.01 * (g + math.sqrt(g * g + 2.0 * lam * max(room, 0.0))) / lam
 
 
+class Fewer(NamedTuple):
+    """A mixture from few rows.
+
+    small    without what that may cost
+    theta    the reference
+    sizes    |W|, |f| and the size of what was added up, for every triangle
+    total    whether all triangles enter each voice
+    """
+
+    small: MixtureSet
+    theta: Array
+    sizes: list[tuple[float, float, float]]
+    total: bool
+
+    def cost(self, small: MixtureSet, scale: float = 1.0) -> float:
+        """Nats that few rows may cost in ``small``, whose terms are ``scale`` times those that were made fewer.
+
+        c eps |W| D (|W| D + |f|), and the rounding of what was added up, for every triangle.
+        """
+        reach = min(2.0 * _distance(small, self.theta), small.bound + float(np.linalg.norm(self.theta)))
+        d = small.X.shape[1]
+        costs = [64 * EPS * scale * (d * w * reach * (w * reach + f) + added) for w, f, added in self.sizes]
+        return sum(costs) if self.total else max(costs)
+
+
 def _with_few_rows(target: MixtureSet, theta: Array) -> MixtureSet:
     """The same set from few rows, its level raised by what that may cost; as it is where that is not worth while."""
+    found = fewer_rows(target, theta)
+    if found is None:
+        return target
+    cost = found.cost(found.small)
+    return replace(found.small, level=target.level + cost) if is_cheap(cost, target.level) else target
+
+
+def is_cheap(cost: float, level: float) -> bool:
+    """Whether few rows may stand for all."""
+    return cost <= DEAREST * (1.0 + abs(level))
+
+
+def fewer_rows(target: MixtureSet, theta: Array) -> Fewer | None:
+    """Few rows that stand for all; None where that is not worth while."""
     terms, (count, d) = target.terms, target.X.shape
     assert isinstance(terms, CurveTerms)
     if count <= FEW * d or not (terms.a > 0.0).all():
-        return target
+        return None
     kinds = _kinds(target.voices, count)
     if kinds is None:
         return _voice_by_voice(target, theta)
@@ -179,7 +209,7 @@ def _with_few_rows(target: MixtureSet, theta: Array) -> MixtureSet:
         added = float(np.abs(target.gains[rows]).sum() + np.abs(constants[rows]).sum()) + rest * rest
         sizes.append((float(np.linalg.norm(R)), math.hypot(float(np.linalg.norm(u)), rest), added))
     if not sizes:
-        return target
+        return None
     held = numbers[target.voices.members]
     kept, owners = held >= 0, target.voices.owners
     starts = np.searchsorted(owners[kept], np.arange(len(target.voices.log_shares) + 1)).astype(np.int64)
@@ -188,24 +218,16 @@ def _with_few_rows(target: MixtureSet, theta: Array) -> MixtureSet:
         terms=CurveTerms(terms.curve, np.concatenate(a), np.concatenate(s), np.concatenate(o)),
         voices=VoiceTable(starts, held[kept], target.voices.log_shares),
     )  # fmt: skip
-    cost = sum(_costs(target, small, theta, sizes))
-    return replace(small, level=target.level + cost) if cost <= DEAREST * (1.0 + abs(target.level)) else target
+    return Fewer(small, theta, sizes, total=True)
 
 
-def _costs(target: MixtureSet, small: MixtureSet, theta: Array, sizes: list[tuple[float, float, float]]) -> list[float]:
-    """c eps |W| D (|W| D + |f|), and the rounding of what was added up, for every triangle: (|W|, |f|, added)."""
-    reach = min(2.0 * _distance(small, theta), target.bound + float(np.linalg.norm(theta)))
-    d = target.X.shape[1]
-    return [64 * EPS * (d * w * reach * (w * reach + f) + added) for w, f, added in sizes]
-
-
-def _voice_by_voice(target: MixtureSet, theta: Array) -> MixtureSet:
-    """The same set, every voice with a triangle of its own; as it is where that is not worth while."""
+def _voice_by_voice(target: MixtureSet, theta: Array) -> Fewer | None:
+    """A triangle of its own for every voice; None where that is not worth while."""
     terms, voices, d = target.terms, target.voices, target.X.shape[1]
     assert isinstance(terms, CurveTerms)
     count = len(voices.log_shares)
     if len(voices.members) <= FEW * d * count:
-        return target
+        return None
     origins = np.zeros(len(terms.a)) if terms.origins is None else terms.origins
     roots = np.sqrt(terms.a)
     apart = roots * (origins + terms.s / terms.a - target.X @ theta)
@@ -224,8 +246,7 @@ def _voice_by_voice(target: MixtureSet, theta: Array) -> MixtureSet:
         terms=CurveTerms(terms.curve, np.ones(count * d), np.zeros(count * d), o),
         voices=VoiceTable(np.arange(count + 1) * d, np.arange(count * d), voices.log_shares),
     )  # fmt: skip
-    cost = max(_costs(target, small, theta, sizes))
-    return replace(small, level=target.level + cost) if cost <= DEAREST * (1.0 + abs(target.level)) else target
+    return Fewer(small, theta, sizes, total=False)
 
 
 def _triangle(X: Array, roots: Array, apart: Array, rows: IntArray) -> Array:

@@ -49,6 +49,7 @@ class Prepared(Kernel):
     bound: float
     basis: Array | None
     body: CentredSet | UnboundedSet | None
+    share = 512
 
     @cached_property
     def padded(self) -> Prepared:

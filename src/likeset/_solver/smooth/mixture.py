@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms, log_sum_exp, term_sizes
-from likeset._solver.newton import Evaluation, minimise_convex, minimise_over_ball
+from likeset._solver.newton import Evaluation, Goal, minimise_convex, minimise_over_ball
 from likeset._solver.problem import (
     CompiledTerms,
     CurveTerms,
@@ -109,7 +109,9 @@ def prepare(target: MixtureSet) -> Prepared:
     seen = look_at(target, theta)
     lower = -math.inf
     if level - seen.value < ROOMY:
-        theta, _, lower, _ = minimise_convex(lambda point: evaluate(target, point), theta, 0.0, bound, 0.0, 100, level)
+        theta, _, lower, _ = minimise_convex(
+            lambda point: evaluate(target, point), 0.0, bound, theta, Goal(0.0, level, 100)
+        )
         seen = look_at(target, theta)
         if not lower > level + seen.err and float(theta @ theta) > (CENTRAL * bound) ** 2:
             theta = _drawn_inwards(target, theta, seen.value)
@@ -282,9 +284,11 @@ def _joint_centre(target: MixtureSet) -> tuple[Array, float]:
     assert isinstance(terms, CompiledTerms)
     level = target.level - float(target.gains.sum())
     start = np.zeros(target.X.shape[1])
-    theta, value, _, _ = minimise_over_ball(target.X, terms, 0.0, bound, start, 0.05, 200, level)
+    theta, value, _, _ = minimise_over_ball(target.X, terms, 0.0, bound, start, Goal(0.05, level))
     if float(theta @ theta) > (CENTRAL * bound) ** 2:
-        theta, value, _, _ = minimise_over_ball(target.X, terms, 1.0 / bound**2, bound, theta, 0.05, 50)
+        theta, value, _, _ = minimise_over_ball(
+            target.X, terms, 1.0 / bound**2, bound, theta, Goal(0.05, iterations=50)
+        )
         if float(theta @ theta) > (0.98 * bound) ** 2:
             theta = 0.98 * theta
     return theta, level - value

@@ -28,12 +28,11 @@ from likeset._solver.linalg.matrix import cholesky, dot, solve_lower, solve_lowe
 from likeset._solver.smooth.leading import NEGLIGIBLE
 from likeset._solver.smooth.mixture_sums import Centred, gradient_of, hessian_factor, rise_along, stretch, workspace
 from likeset._solver.smooth.rays import SLIVER
-from likeset._solver.smooth.steps import active_multipliers
+from likeset._solver.smooth.steps import CORRECTIONS, Plane, active_multipliers, move_in_plane
 from likeset._typing import EPS, Array
 from likeset.compiling import REORDER, inner, kernel
 
 MAX_ITERATIONS = 100
-CORRECTIONS = 3
 ENOUGH = 1e-3  # share of e by which a step away from the ball may miss the boundary: the ray sees to that
 KAPPAS = (1.0, 30.0, 1000.0)
 ROUGH = 1e-2  # accuracy of points that are compared only
@@ -108,7 +107,7 @@ def follow_both_boundaries(
     """
     K, d = c.X.shape
     at = workspace(K, c.log_voices.shape[0])
-    gg, ga, gq, qa, qq = dot(g, to_g), dot(g, p), dot(g, to_q), 0.0, 0.0
+    qa, qq = 0.0, 0.0
     for j in range(d):
         q = c.theta_c[j] + delta[j]
         qa += q * p[j]
@@ -117,20 +116,18 @@ def follow_both_boundaries(
     for b in range(K):
         new_u[b] = u[b] + dot(c.X[b], p)
         gu[b], qu[b] = dot(c.X[b], to_g), dot(c.X[b], to_q)
+    plane = Plane(dot(g, p), dot(g, to_g), dot(g, to_q), qa, qq)
     alpha, beta = 0.0, 0.0
     room_g, room_q = slacks
     for correction in range(CORRECTIONS + 1):
-        new_alpha, new_beta = active_multipliers(ga, gg, gq, qa, qq, room_g, room_q)
-        more_g, more_q = new_alpha - alpha, new_beta - beta
+        new_alpha, new_beta = active_multipliers(plane, room_g, room_q)
+        move_in_plane(p, new_alpha - alpha, to_g, new_beta - beta, to_q)
+        move_in_plane(new_u, new_alpha - alpha, gu, new_beta - beta, qu)
         alpha, beta = new_alpha, new_beta
-        for j in range(d):
-            p[j] -= more_g * to_g[j] + more_q * to_q[j]
-        for b in range(K):
-            new_u[b] -= more_g * gu[b] + more_q * qu[b]
         rise = rise_along(c, new_u, 1.0, at)[0] if correction < CORRECTIONS else math.inf
         if not rise < math.inf or (beta == 0.0 and abs(c.e - rise) <= ENOUGH * c.e):
             break
-        room_g = c.e - rise + ga - alpha * gg - beta * gq
+        room_g = c.e - rise + plane.ga - alpha * plane.gg - beta * plane.gb
         room_q = slacks[1] - 0.5 * dot(p, p)
     return new_u
 

@@ -148,25 +148,16 @@ def stretch(c: Centred, delta: Array, u: Array, accuracy: float, at: Local) -> f
     for j in range(delta.shape[0]):
         square += delta[j] * delta[j]
         inner += c.theta_c[j] * delta[j]
-    t_ball = ball_crossing(square, inner, c.e2)
-    low, high, open_end = 0.0, t_ball, True
+    low, high, open_end = 0.0, ball_crossing(square, inner, c.e2), True
     aim = c.e * (1.0 - accuracy)
-    t, rise = min(1.0, t_ball), 0.0
+    t, rise = min(1.0, high), 0.0
     for trial in range(MAX_TRIALS + 1):
         rise, first, second = rise_along(c, u, t, at)
-        psi = rise - aim
-        if abs(psi) <= accuracy * c.e or (psi <= 0.0 and t >= t_ball) or trial == MAX_TRIALS:
+        t, low, high, open_end, found = next_trial(
+            trial, t, rise - aim, first, second, low, high, open_end, accuracy * c.e
+        )
+        if found:
             break
-        if psi <= 0.0:
-            low = t
-        else:
-            high, open_end = t, False
-        if trial == MAX_TRIALS - 1 or high - low <= 1e-15 * high:
-            t = low  # what is left of psi is rounding: settle for the point known to be inside
-            if psi <= 0.0:
-                break
-        else:
-            t = next_trial(t, psi, first, second, low, high, open_end)
     for j in range(delta.shape[0]):
         delta[j] *= t
     for b in range(u.shape[0]):

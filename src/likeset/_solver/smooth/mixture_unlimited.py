@@ -28,10 +28,11 @@ from functools import partial
 import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms, log_sum_exp, reweighted, term_sizes
-from likeset._solver.newton import minimise_over_ball
+from likeset._solver.newton import Goal, minimise_over_ball
 from likeset._solver.problem import CurveTerms, Kernel, MixtureSet, Solution
 from likeset._solver.quadratic.mixture import Enclosed
 from likeset._solver.smooth import mixture
+from likeset._solver.through import Through
 from likeset._solver.voice_sums import group_pulls
 from likeset._typing import EPS, Array
 
@@ -41,17 +42,11 @@ WIDE = 1e-4  # of the distance to the centre: the slower kernel is slow, and ask
 
 
 @dataclass(frozen=True)
-class Rescaled(Kernel):
+class Rescaled(Through):
     """A set in coordinates scale * theta."""
 
-    inner: Kernel
     scale: Array
     starts_near = True
-
-    @property
-    def status(self) -> str:  # type: ignore[override]
-        """As of the other set."""
-        return self.inner.status
 
     @property
     def centre(self) -> Array:  # type: ignore[override]
@@ -86,7 +81,8 @@ def _bound_of(target: MixtureSet) -> float:
     X, terms = target.X[held], reweighted(target.terms, pulls, held)
     assert isinstance(terms, CurveTerms)
     gains = pulls[held] * target.gains[held]
-    theta, *_ = minimise_over_ball(X, terms, 0.0, math.inf, np.zeros(X.shape[1]), 1e-6, STEPS)
+    goal = Goal(1e-6, iterations=STEPS)
+    theta = minimise_over_ball(X, terms, 0.0, math.inf, np.zeros(X.shape[1]), goal).theta
     z = X @ theta
     with np.errstate(over="ignore", invalid="ignore"):
         heights, slopes, bends = evaluate_terms(terms, z)

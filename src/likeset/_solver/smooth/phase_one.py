@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms, term_sizes
-from likeset._solver.newton import minimise_over_ball
+from likeset._solver.newton import Goal, minimise_over_ball
 from likeset._solver.problem import SmoothTerms
 from likeset._solver.smooth.sqp import CentredSet, centre_terms
 from likeset._typing import EPS, Array
@@ -52,7 +52,7 @@ def reach_error(X: Array, slopes: Array, theta: Array) -> float:
 def find_centre(X: Array, terms: SmoothTerms, level: float, bound: float) -> tuple[str, Array, float, float]:
     """Phase I: (status, theta_c, certified lower bound of min F, e = level - F(theta_c) on the safe side)."""
     start = np.zeros(X.shape[1])
-    theta, _, lower, _ = minimise_over_ball(X, terms, 0.0, bound, start, 0.0, 200, level)
+    theta, _, lower, _ = minimise_over_ball(X, terms, 0.0, bound, start, Goal(0.0, level))
     value, err = value_and_error(X, terms, theta, level)
     if lower > level + err:
         return "empty", theta, lower, 0.0
@@ -83,7 +83,7 @@ def move_inwards(
     _, first, _ = evaluate_terms(terms, X @ theta)
     nu = max(0.0, -float(first @ (X @ theta))) / (2.0 * bound**2)
     ridge = 2.0 * nu + 0.25 * room / bound**2
-    inner, *_ = minimise_over_ball(X, terms, ridge, bound, theta, 0.05 * room, 50)
+    inner = minimise_over_ball(X, terms, ridge, bound, theta, Goal(0.05 * room, iterations=50)).theta
     inner_value, inner_err = value_and_error(X, terms, inner, level)
     cost = inner_value - value
     if cost > 0.5 * room:

@@ -52,20 +52,33 @@ def ball_crossing(square: float, inner: float, e2: float) -> float:
 
 
 @kernel()
-def next_trial(t: float, psi: float, first: float, second: float, low: float, high: float, open_end: bool) -> float:
-    """Root of the second-order model of psi around t, kept inside the bracket (low, high).
+def next_trial(
+    trial: int, t: float, psi: float, first: float, second: float, low: float, high: float, open_end: bool, aim: float
+) -> tuple[float, float, float, bool, bool]:
+    """The search for the root of psi after its value and derivatives at t: (t, low, high, open_end, whether t is it).
 
-    ``open_end`` says that psi(high) is not known yet: then high itself may be the answer.
+    The next t is the root of the second-order model around this one, kept inside the bracket (low, high). ``open_end``
+    says that psi(high) is not known yet: then high itself, where the ball ends, may be the answer. |psi| <= ``aim``
+    will do.
     """
+    if abs(psi) <= aim or (psi <= 0.0 and open_end and t >= high) or trial == MAX_TRIALS:
+        return t, low, high, open_end, True
+    if psi <= 0.0:
+        low = t
+    else:
+        high, open_end = t, False
+    if trial == MAX_TRIALS - 1 or high - low <= 1e-15 * high:
+        # What is left of psi is rounding: settle for the point known to be inside.
+        return low, low, high, open_end, psi <= 0.0
     discriminant = first * first - 2.0 * psi * second
     root = math.nan
     if first > 0.0:
         root = t - (2.0 * psi / (first + math.sqrt(discriminant)) if discriminant >= 0.0 else psi / first)
     if open_end and psi < 0.0 and not root < high:
-        return high
-    if root > low and root < high:
-        return root
-    return 0.5 * (low + high)
+        root = high
+    elif not (root > low and root < high):
+        root = 0.5 * (low + high)
+    return root, low, high, open_end, False
 
 
 @kernel()
@@ -96,28 +109,19 @@ def project_rays(
             linear += g_c[j] * Y[i, j]
             square += Y[i, j] * Y[i, j]
             inner += theta_c[j] * Y[i, j]
-        t_ball = ball_crossing(square, inner, e2)
-        low, high, open_end = 0.0, t_ball, True
-        t = min(1.0, t_ball)
+        low, high, open_end = 0.0, ball_crossing(square, inner, e2), True
+        t = min(1.0, high)
         for trial in range(MAX_TRIALS + 1):
             centred_terms(terms, U[i], t, D, slopes[i], weights[i])
             for x in extreme:
                 D[x], slopes[i, x], weights[i, x] = one_extreme(terms, x, t * U[i, x])
             total, first, second = directional(D, slopes[i], weights[i], U[i])
             rise[i] = t * linear + total
-            psi = rise[i] - aim
-            if abs(psi) <= SLIVER * e or (psi <= 0.0 and t >= t_ball) or trial == MAX_TRIALS:
+            t, low, high, open_end, found = next_trial(
+                trial, t, rise[i] - aim, linear + first, second, low, high, open_end, SLIVER * e
+            )
+            if found:
                 break
-            if psi <= 0.0:
-                low = t
-            else:
-                high, open_end = t, False
-            if trial == MAX_TRIALS - 1 or high - low <= 1e-15 * high:
-                t = low  # what is left of psi is rounding: settle for the point known to be inside
-                if psi <= 0.0:
-                    break
-            else:
-                t = next_trial(t, psi, linear + first, second, low, high, open_end)
         for j in range(Y.shape[1]):
             Y[i, j] *= t
         for k in range(K):
@@ -141,8 +145,8 @@ def project_rays_callable(
     n = len(Y)
     value_c, first_c, _ = terms.evaluate(z)
     linear, inner = Y @ g_c, Y @ theta_c
-    t_ball = np.array([ball_crossing(float(y @ y), float(c), e2) for y, c in zip(Y, inner, strict=True)])
-    t, low, high, open_end = np.minimum(1.0, t_ball), np.zeros(n), t_ball.copy(), np.ones(n, dtype=bool)
+    high = np.array([ball_crossing(float(y @ y), float(c), e2) for y, c in zip(Y, inner, strict=True)])
+    t, low, open_end = np.minimum(1.0, high), np.zeros(n), np.ones(n, dtype=bool)
     todo = np.arange(n)
     aim = e * (1.0 - SLIVER)
     for trial in range(MAX_TRIALS + 1):
@@ -155,23 +159,13 @@ def project_rays_callable(
             rise[todo] = t[todo] * linear[todo] + np.sum(value - value_c - first_c * shift, axis=1)
             derivative = linear[todo] + np.einsum("ij,ij->i", change, u)
             curvature = np.einsum("ij,ij,ij->i", second, u, u)
-        psi = rise[todo] - aim
-        done = (np.abs(psi) <= SLIVER * e) | ((psi <= 0.0) & (t[todo] >= t_ball[todo]))
-        if trial == MAX_TRIALS:
-            break
-        for position in np.flatnonzero(~done):
-            i = todo[position]
-            if psi[position] <= 0.0:
-                low[i] = t[i]
-            else:
-                high[i], open_end[i] = t[i], False
-            if trial == MAX_TRIALS - 1 or high[i] - low[i] <= 1e-15 * high[i]:
-                done[position] = psi[position] <= 0.0
-                t[i] = low[i]
-            else:
-                step = float(derivative[position]), float(curvature[position]), low[i], high[i], bool(open_end[i])
-                t[i] = next_trial(t[i], float(psi[position]), *step)
-        todo = todo[~done]
+        left = np.ones(len(todo), dtype=bool)
+        for position, i in enumerate(todo.tolist()):
+            model = float(rise[i]) - aim, float(derivative[position]), float(curvature[position])
+            bracket = float(low[i]), float(high[i]), bool(open_end[i])
+            *moved, found = next_trial(trial, float(t[i]), *model, *bracket, SLIVER * e)
+            (t[i], low[i], high[i], open_end[i]), left[position] = moved, not found
+        todo = todo[left]
         if not len(todo):
             break
     Y *= t[:, None]

@@ -22,6 +22,7 @@ Away from the ball there is nothing to balance, and the ray does as well.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,14 +37,23 @@ CORRECTIONS = 3
 FOLLOWED = 1e-12  # slacks that move by a smaller share of e and e2 are settled
 
 
-@inner()
-def active_multipliers(
-    ga: float, gg: float, gb: float, ba: float, bb: float, slack_g: float, slack_b: float
-) -> tuple[float, float]:
-    """Multipliers (alpha, beta) >= 0 of max a'p - p'Mp/2 s.t. g'p <= slack_g, b'p <= slack_b.
+class Plane(NamedTuple):
+    """The steps p = M^-1 (a - alpha g - beta b) for all alpha and beta: inner products in the metric of M^-1.
 
-    The arguments are inner products in the metric of M^-1 (ga = g'M^-1 a, ...), and p = M^-1 (a - alpha g - beta b).
+    ga = g'M^-1 a, and so on.
     """
+
+    ga: float
+    gg: float
+    gb: float
+    ba: float
+    bb: float
+
+
+@inner()
+def active_multipliers(plane: Plane, slack_g: float, slack_b: float) -> tuple[float, float]:
+    """Multipliers (alpha, beta) >= 0 of max a'p - p'Mp/2 s.t. g'p <= slack_g, b'p <= slack_b."""
+    ga, gg, gb, ba, bb = plane
     tiny = 1e-14
     if ga <= slack_g and ba <= slack_b:
         return 0.0, 0.0
@@ -61,6 +71,13 @@ def active_multipliers(
     alpha = (bb * (ga - slack_g) - gb * (ba - slack_b)) / determinant
     beta = (gg * (ba - slack_b) - gb * (ga - slack_g)) / determinant
     return max(0.0, alpha), max(0.0, beta)
+
+
+@inner()
+def move_in_plane(x: Array, more_g: float, along_g: Array, more_b: float, along_b: Array) -> None:
+    """What a step is made of, as its multipliers grow: x -= more_g along_g + more_b along_b."""
+    for j in range(x.shape[0]):
+        x[j] -= more_g * along_g[j] + more_b * along_b[j]
 
 
 @kernel(fastmath={"contract"})
@@ -118,7 +135,8 @@ def linearised_steps(
         dot_lanes(yb, yb, bb)
         for m in range(lanes):
             i = first + m
-            alpha, beta = active_multipliers(ga[m], gg[m], gb[m], ba[m], bb[m], slack_g[i], slack_b[i])
+            plane = Plane(ga[m], gg[m], gb[m], ba[m], bb[m])
+            alpha, beta = active_multipliers(plane, slack_g[i], slack_b[i])
             for v in range(5):
                 products[i, v] = inner_products[v, m]
             products[i, 5], products[i, 6] = alpha, beta
@@ -209,14 +227,14 @@ def follow_boundaries(
     Y (n, d) and U (n, K) hold the points delta and X delta. The rest describes C as in ``rays``;
     X and g_turned = g_c are in the coordinates of the steps.
     """
-    d, K = steps.shape[1], U.shape[1]
+    K = U.shape[1]
     u, gu, bu = np.empty(K), np.empty(K), np.empty(K)
     D, slope, weight = np.empty(K), np.empty(K), np.empty(K)
     for i in range(follows.shape[0]):
         if not follows[i]:
             continue
         p, g_solved, b_solved = steps[i], solved[0, i], solved[1, i]
-        ga, gg, gb, ba, bb = products[i, 0], products[i, 1], products[i, 2], products[i, 3], products[i, 4]
+        plane = Plane(products[i, 0], products[i, 1], products[i, 2], products[i, 3], products[i, 4])
         alpha, beta = products[i, 5], products[i, 6]
         room_g, room_b = slack_g[i], slack_b[i]
         linear = dot(g_c, Y[i])
@@ -226,15 +244,13 @@ def follow_boundaries(
         for _ in range(CORRECTIONS):
             centred_terms(terms, u, 1.0, D, slope, weight)
             rise = linear + dot(g_turned, p) + directional(D, slope, weight, u)[0]
-            new_g, new_b = e - rise + ga - alpha * gg - beta * gb, slack_b[i] - 0.5 * dot(p, p)
+            new_g = e - rise + plane.ga - alpha * plane.gg - beta * plane.gb
+            new_b = slack_b[i] - 0.5 * dot(p, p)
             moved = max(abs(new_g - room_g) / e, 2.0 * abs(new_b - room_b) / e2)
             if not moved < math.inf or moved < FOLLOWED:
                 break
             room_g, room_b = new_g, new_b
-            new_alpha, new_beta = active_multipliers(ga, gg, gb, ba, bb, room_g, room_b)
-            more_g, more_b = new_alpha - alpha, new_beta - beta
+            new_alpha, new_beta = active_multipliers(plane, room_g, room_b)
+            move_in_plane(p, new_alpha - alpha, g_solved, new_beta - beta, b_solved)
+            move_in_plane(u, new_alpha - alpha, gu, new_beta - beta, bu)
             alpha, beta = new_alpha, new_beta
-            for j in range(d):
-                p[j] -= more_g * g_solved[j] + more_b * b_solved[j]
-            for k in range(K):
-                u[k] -= more_g * gu[k] + more_b * bu[k]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from likeset._solver.newton import newton_ball
+from likeset._solver.newton import CurveSum, Goal, newton_ball
 from likeset._typing import Array
 from likeset.arguments import one_row, positive, real_array, rows
 from likeset.compiling import kernel
@@ -24,8 +24,7 @@ from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.families.base import Family
 from likeset.families.curve_family import CurveFamily
 
-GAP = 1e-12
-MAX_STEPS = 200
+GOAL = Goal(1e-12, iterations=200)
 ROUNDING = 1e-12  # least over largest eigenvalue: below, rounding would show in the fourth digit of what is solved for
 
 
@@ -83,11 +82,9 @@ class LogPartition:
         g = one_row("target", target, self.x.shape[1])
         # sum_s w_s A(x_s'theta) - g'theta + (nu/2)|theta|^2: the linear part becomes covariates of their own.
         extra = np.eye(len(g))
-        theta, *_ = newton_ball(
-            np.vstack([self.x, extra]), int(self.family.curve), np.concatenate([self._a, np.zeros(len(g))]),
-            np.concatenate([np.zeros(len(self.x)), g]), 0.5 * self.nu, np.inf, np.zeros(len(g)), GAP, MAX_STEPS,
-        )  # fmt: skip
-        return theta
+        a, s = np.concatenate([self._a, np.zeros(len(g))]), np.concatenate([np.zeros(len(self.x)), g])
+        F = CurveSum(np.vstack([self.x, extra]), int(self.family.curve), a, s)
+        return newton_ball(F, 0.5 * self.nu, np.inf, np.zeros(len(g)), GOAL).theta
 
     def _parameters(self, theta: Any) -> Array:
         array = real_array("theta", theta)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from likeset._solver.newton import newton_ball
+from likeset._solver.newton import CurveSum, newton_ball
 from likeset._typing import Array
 from likeset.arguments import choice, error_level, flag, one_row, positive, positive_integer, real_number
 from likeset.curves import curve_derivatives
@@ -23,8 +23,7 @@ from likeset.evidence.ledger import Ledger
 from likeset.families.base import Family, checked_family, largest_predictor
 from likeset.paper.theory.gain import information_gain, squared_lengths
 from likeset.paper.theory.geometry import (
-    GAP,
-    MAX_STEPS,
+    GOAL,
     Curvature,
     canonical,
     covariate_rows,
@@ -76,10 +75,9 @@ def ftrl_estimates(family: Family, x: Any, y: Any, *, penalty: float, bound: flo
     a, s, _ = checked.statistics(stream_observations(checked, y, len(covariates)))
     estimates = np.zeros((len(covariates) + 1, covariates.shape[1]))
     for t in range(1, len(covariates) + 1):
-        estimates[t], *_ = newton_ball(
-            covariates[:t], int(checked.curve), a[:t], s[:t], positive("penalty", penalty), positive("bound", bound),
-            estimates[t - 1], GAP, MAX_STEPS,
-        )  # fmt: skip
+        F = CurveSum(covariates[:t], int(checked.curve), a[:t], s[:t])
+        ridge, ball = positive("penalty", penalty), positive("bound", bound)
+        estimates[t] = newton_ball(F, ridge, ball, estimates[t - 1], GOAL).theta
     return estimates
 
 

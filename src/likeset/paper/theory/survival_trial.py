@@ -14,12 +14,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from likeset._solver.newton import newton_ball
+from likeset._solver.newton import CurveSum, newton_ball
 from likeset._typing import Array
 from likeset.bandits import UCB, environments, simulate
 from likeset.families import Weibull
 from likeset.paper.theory import online, reduction
-from likeset.paper.theory.geometry import GAP, MAX_STEPS
+from likeset.paper.theory.geometry import GOAL
 from likeset.paper.theory.track import Track
 from likeset.predictors import FTRL
 from likeset.sequence import ConfidenceSequence
@@ -66,9 +66,8 @@ class SurvivalTrial:
         """(x_t'(theta_x - theta*))^2, theta_x = argmin sum_{s<t} [e^(z_s - z_s*) - z_s] + lambda |theta|^2."""
         past = self.x[: t - 1]
         scale = np.exp(-past @ self.theta)
-        found, *_ = newton_ball(
-            past, int(FAMILY.curve), scale, np.ones(len(past)), PENALTY, np.inf, np.zeros(past.shape[1]), GAP, MAX_STEPS
-        )
+        F = CurveSum(past, int(FAMILY.curve), scale, np.ones(len(past)))
+        found = newton_ball(F, PENALTY, np.inf, np.zeros(past.shape[1]), GOAL).theta
         return float((self.x[t - 1] @ (found - self.theta)) ** 2)
 
     def _bias_bound(self, t: int) -> float:
