@@ -158,6 +158,13 @@ def accuracy_after(gain: float, value: float) -> float:
 
 
 @inner()
+def move_in_plane(x: Array, more_g: float, along_g: Array, more_q: float, along_q: Array) -> None:
+    """What a step is made of, as its multipliers grow: x -= more_g along_g + more_q along_q."""
+    for j in range(x.shape[0]):
+        x[j] -= more_g * along_g[j] + more_q * along_q[j]
+
+
+@inner()
 def follow_both_boundaries(
     c: Centred, a: Array, delta: Array, u: Array, w: Scratch, slacks: tuple[float, float], new_u: Array, at: Local
 ) -> tuple[float, float, float]:
@@ -176,8 +183,8 @@ def follow_both_boundaries(
         q = c.theta_c[j] + delta[j]
         qa += q * p[j]
         qq += q * to_q[j]
-    plane = Plane(dot(w.g, p), dot(w.g, to_g), dot(w.g, to_q), qa, qq)
-    alpha, beta = active_multipliers(plane, slacks[0], slacks[1])
+    ga, gg, gq = dot(w.g, p), dot(w.g, to_g), dot(w.g, to_q)
+    alpha, beta = active_multipliers(ga, gg, gq, qa, qq, slacks[0], slacks[1])
     move_in_plane(p, alpha, to_g, beta, to_q)
     multiply(c.Xt, p, new_u)
     for b in range(u.shape[0]):
@@ -194,13 +201,13 @@ def follow_both_boundaries(
         if not rise < math.inf or (beta == 0.0 and abs(c.e - rise) <= ENOUGH * c.e):
             return seen
         miss = abs(c.e - rise)
-        new_room_g = c.e - rise + plane.ga - alpha * plane.gg - beta * plane.gb
+        new_room_g = c.e - rise + ga - alpha * gg - beta * gq
         new_room_q = slacks[1] - 0.5 * dot(p, p)
         accuracy = accuracy_after(dot(a, p), value)
         if abs(new_room_g - room_g) <= accuracy * c.e and abs(new_room_q - room_q) <= accuracy * c.e2:
             return seen
         room_g, room_q = new_room_g, new_room_q
-        new_alpha, new_beta = active_multipliers(plane, room_g, room_q)
+        new_alpha, new_beta = active_multipliers(ga, gg, gq, qa, qq, room_g, room_q)
         more_g, more_q = new_alpha - alpha, new_beta - beta
         alpha, beta = new_alpha, new_beta
         if correction == 0:
