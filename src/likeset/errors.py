@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import pickle
 import reprlib
-from collections.abc import Iterable
 from os import PathLike
 from typing import Any
 
@@ -189,17 +187,6 @@ class StudyMismatchError(StoreError, ValueError):
             f"{path} holds a study {_brief(name)} of another definition ({listed}); "
             "pass that definition, leave it out to continue the study, or take another name."
         )
-
-
-def near(word: object, known: Iterable[object]) -> str:
-    """The known word that was probably meant, as the end of a sentence; nothing where none is near.
-
-    >>> near("convertd", ["user", "converted"]), near("b ", ["A", "B"]), near("x", ["A", "B"])
-    (" (did you mean 'converted'?)", " (did you mean 'B'?)", '')
-    """
-    words = {str(one).strip().casefold(): one for one in known}
-    found = difflib.get_close_matches(str(word).strip().casefold()[:_LIMIT], list(words), 1, 0.7)
-    return f" (did you mean {_brief(words[found[0]])}?)" if found else ""
 
 
 class OrderWarning(UserWarning):

@@ -18,7 +18,7 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.arguments import choice, error_level, flag, positive
-from likeset.errors import InvalidArgumentError, near
+from likeset.errors import InvalidArgumentError
 from likeset.families import FAMILIES
 from likeset.families.answers import has_entries, size_name
 from likeset.families.base import Family
@@ -29,6 +29,7 @@ from likeset.study.campaign import campaign
 from likeset.study.factors import Factor, Levels, factor, factors_of
 from likeset.study.formulas import Formula, like_columns
 from likeset.study.frames import Columns, columns_of
+from likeset.study.spelling import near
 
 GOALS = ("maximise", "minimise")
 SIZES = ("trials", "exposure")

@@ -18,8 +18,9 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.arguments import LARGEST, positive, real_number
-from likeset.errors import InvalidArgumentError, RowError, near
+from likeset.errors import InvalidArgumentError, RowError
 from likeset.study.frames import Columns
+from likeset.study.spelling import near
 
 MOST_LEVELS = 1000
 _DIGITS = 3

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from likeset._typing import Array
 from likeset.arguments import LARGEST, file_path
-from likeset.errors import InvalidArgumentError, RowError, ShapeError, near
+from likeset.errors import InvalidArgumentError, RowError, ShapeError
 from likeset.extras import optional_packages
+from likeset.study.spelling import near
 
 Cells = NDArray[Any] | list[Any]
 MOST_COLUMNS = 10_000

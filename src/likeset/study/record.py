@@ -22,7 +22,6 @@ from likeset.errors import (
     RestatedRowError,
     StoreError,
     StudyMismatchError,
-    near,
 )
 from likeset.study import asked
 from likeset.study.database import Head, StoredBatch, StoredStudy
@@ -34,6 +33,7 @@ from likeset.study.looks import looks
 from likeset.study.matching import answered_runs, run_numbers
 from likeset.study.order import warn_if_sorted
 from likeset.study.packing import packed, unpacked
+from likeset.study.spelling import near
 from likeset.study.store import Store
 
 BATCH_BYTES = 64 << 20  # of covariates in one stored batch
