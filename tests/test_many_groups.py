@@ -78,3 +78,19 @@ def test_what_is_kept_for_all_levels_belongs_to_its_parts():
     assert kept.once(parts, "a", make) == kept.once(parts, "a", make) == 1
     assert kept.once(parts, "b", make) == 2
     assert kept.once((np.zeros(2), "voices"), "a", make) == 3 and kept.once(parts, "a", make) == 4
+
+
+def test_what_another_thread_asks_meanwhile_with_other_parts_is_not_the_answer():
+    """As between two contrasts of one set, which have voices of their own."""
+    kept, others = AtAllLevels(), (np.zeros(2),)
+
+    class Interrupted(tuple):
+        """Parts in the middle of whose comparison a thread with others gets its turn."""
+
+        def __iter__(self):
+            assert kept.once(others, "few", lambda: "of the others") == "of the others"
+            return super().__iter__()
+
+    parts = (np.ones(2),)
+    assert kept.once(parts, "few", lambda: "of these") == "of these"
+    assert kept.once(Interrupted(parts), "few", lambda: "never") == "of these"

@@ -129,6 +129,43 @@ def test_little_noise_around_a_large_mean_keeps_the_truth(spread):
     assert kept >= 5
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("family", FAMILIES.values())
+@pytest.mark.parametrize(("unit", "spread"), [(1e-95, 1.0), (1e-70, 1.0), (1e-30, 1.0), (1e-30, 0.0), (1e60, 0.0)])
+def test_units_do_not_matter(family, unit, spread):
+    """Of an electron's mass in kilograms the model was called refuted: what the numerator gains by small scales
+    underflowed, and kernels were not asked about scales below 1e-65."""
+    rng, theta = np.random.default_rng(1), np.array([3.0, -1.5]) * unit
+    x = np.column_stack([np.ones(40), rng.integers(0, 3, size=40)])
+    y = x @ theta + spread * unit * (rng.normal(size=40) if family is ls.Gaussian else rng.laplace(size=40))
+    y[np.abs(y) < 1e-99] = 0.0
+    for voices in (None, "auto", ls.Patience(3), *(["contrasts"] if family is ls.Gaussian else [])):
+        seq = ls.ConfidenceSequence(
+            family(ls.Unknown()), ls.Linear(dim=2), voices="auto" if voices == "contrasts" else voices
+        )
+        if voices == "contrasts":
+            seq.expect(purpose="inference", contrasts=np.eye(2))
+        seq.update(x, y)
+        s = seq.set
+        assert not s.is_empty and s.contains(theta)
+        low, high = s.interval(np.eye(2))
+        assert (low <= theta).all() and (theta <= high).all()
+        least, most = s.nuisance_interval()
+        assert least <= spread * unit <= most
+        assert (s.evidence(np.eye(2), equal=theta).e_value <= 20.0).all()
+        if voices is None and spread == 1.0:
+            assert (high - low < 4.0 * unit).all() and least > 0.3 * unit and most < 3.0 * unit
+
+
+@pytest.mark.parametrize("family", FAMILIES.values())
+def test_outcomes_whose_squares_are_lost_are_refused(family):
+    seq = ls.ConfidenceSequence(family(ls.Unknown()), ls.Linear(dim=1))
+    seq.update([[1.0]] * 2, [0.0, 1e-99])
+    with pytest.raises(ls.ObservationError, match=r"y\[1\] = .* is not zero and below 1e-100"):
+        seq.update([[1.0]] * 2, [1.0, -1e-101])
+    assert seq.n_observations == 2
+
+
 def test_one_outcome_that_differs_ends_the_silence():
     seq = ls.ConfidenceSequence(ls.Gaussian(ls.Unknown()), ls.Linear(dim=1), voices=None)
     seq.update(np.ones((30, 1)), np.zeros(30))

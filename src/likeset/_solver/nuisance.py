@@ -40,6 +40,7 @@ from likeset.errors import InvalidArgumentError
 FURTHEST = 650.0  # |log s| beyond which no data can tell: e^650 is about the largest number there is
 _STEPS = 100
 _CLOSE = 256 * EPS
+_TINY = 5e-324
 
 
 class Gain(Protocol):
@@ -208,7 +209,8 @@ def projected(gain: Gain, F: Array, span: tuple[float, float]) -> tuple[Array, A
     def falls(t: Array) -> tuple[Array, Array]:
         _, first, second = gain.derivatives(t)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(-first) - t - np.resize(log_F, len(t)), second / first - 1.0
+            # Not where -dG/dt vanishes by rounding: G is flat there, whichever side the root is on.
+            return np.log(np.maximum(-first, _TINY)) - t - np.resize(log_F, len(t)), second / first - 1.0
 
     t = _root(falls, np.full(F.shape, min(max(gain.start, span[0]), span[1])), span)
     with np.errstate(over="ignore", invalid="ignore"):

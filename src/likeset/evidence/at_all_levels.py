@@ -10,14 +10,14 @@ class AtAllLevels:
     """Results by name, for the very parts they were made from; other parts begin anew."""
 
     def __init__(self) -> None:
-        self._parts: tuple[object, ...] = ()
-        self._made: dict[str, Any] = {}
+        self._kept: tuple[tuple[object, ...], dict[str, Any]] = (), {}
 
     def once(self, parts: tuple[object, ...], name: str, make: Callable[[], Any]) -> Any:
         """What ``make`` returned when it was first asked for with these parts."""
-        if len(parts) != len(self._parts) or any(a is not b for a, b in zip(parts, self._parts, strict=True)):
-            self._parts, self._made = parts, {}
-        made = self._made  # of these parts, whatever another thread asks for meanwhile
+        of, made = self._kept  # both at once: another thread may ask with other parts meanwhile
+        if len(parts) != len(of) or any(a is not b for a, b in zip(parts, of, strict=True)):
+            made = {}
+            self._kept = parts, made
         if name not in made:
             made[name] = make()
         return made[name]

@@ -43,7 +43,7 @@ from likeset.evidence.own_levels import OwnLevels
 from likeset.voices.directions import Measured
 
 _NEWTON = 120
-_FURTHEST = 300.0  # |log s| up to which kernels are asked
+_FURTHEST = 600.0  # |log s| up to which kernels are asked
 _FAR = 10.0  # |log s| between the scale that fits best and the largest plausible one that only tied outcomes have
 _CLEARLY = 1e-3  # nats that the search for the least of a convex function may be off; it is by far less
 _NOTHING = 1e-9  # nats that all terms together are worth at most where s is so small that they do not count
@@ -158,7 +158,8 @@ class ScaleVoices(OwnLevels):
         ratio, t = self._ratio(self._sums(losses), scale)
         reach = norms[:, None] * self.groups.lengths
         parts = self._sums(np.abs(losses) + 2.0 * self.terms.rest + slopes * reach)
-        sizes = np.exp(t) * parts.max(axis=1, initial=0.0) + self._sizes(t)
+        with np.errstate(over="ignore"):  # at scale zero
+            sizes = np.exp(t) * parts.max(axis=1, initial=0.0) + self._sizes(t)
         return ratio, 4 * ROUNDING * (1.0 + sizes)
 
     def _sizes(self, t: Array) -> Array:

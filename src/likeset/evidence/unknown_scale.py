@@ -116,7 +116,8 @@ class ScaleEvidence:
         losses, slopes = self._losses(values)
         ratio, t = self._ratio(losses.sum(axis=1), scale)
         reach = norms[:, None] * self.groups.spread(np.linalg.norm(self.groups.coordinates, axis=1))
-        sizes = np.exp(t) * (np.abs(losses) + 2.0 * self.terms.rest + slopes * reach).sum(axis=1)
+        with np.errstate(over="ignore"):  # at scale zero
+            sizes = np.exp(t) * (np.abs(losses) + 2.0 * self.terms.rest + slopes * reach).sum(axis=1)
         sizes += np.array([self.gain.size(float(at)) for at in t])
         return ratio, 4 * ROUNDING * (1.0 + sizes)
 

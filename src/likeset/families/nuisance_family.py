@@ -10,8 +10,9 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from likeset._typing import Array
+from likeset.arguments import LARGEST
 from likeset.errors import InvalidArgumentError
-from likeset.families.base import Family
+from likeset.families.base import Family, refuse
 from likeset.families.outside import Outside
 from likeset.families.unknown import Unknown
 
@@ -56,8 +57,13 @@ class NuisanceFamily:
         return None
 
     def observations(self, y: Any) -> Array:
-        """As of any of the laws."""
-        return self.constructor().observations(y)  # type: ignore[no-any-return]
+        """As of any of the laws, in units in which squares of residuals are not lost."""
+        found: Array = self.constructor().observations(y)
+        lost = (found != 0.0) & (np.abs(found) < 1 / LARGEST)
+        refuse(
+            found, lost, f"is not zero and below {1 / LARGEST:g}", "use units in which typical entries are of order one"
+        )
+        return found
 
     def log_density(self, y: Array, z: Array) -> Array:
         """Refused: there are many."""

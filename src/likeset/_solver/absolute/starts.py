@@ -65,7 +65,7 @@ class QuadraticModel:
         square = np.maximum(np.einsum("ij,ij->i", directions, directions), _LEAST_ROOM)
         inward = directions @ self.centre
         room = max(self.bound**2 - float(self.centre @ self.centre), EPS * self.bound**2)
-        root = np.sqrt(inward**2 + square * room)
+        root = np.hypot(inward, np.sqrt(square) * np.sqrt(room))  # squares of far ends may overflow
         way = np.where(inward > 0.0, room / (root + inward), (root - inward) / square)
         lengths = np.minimum(START_LENGTH, BALL_LENGTH * way)
         mu = START_GAP * np.sqrt(2.0 * self.slack * q) / self.n_products

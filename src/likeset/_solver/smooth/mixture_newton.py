@@ -62,6 +62,8 @@ class Scratch(NamedTuple):
     row: Array
     along_g: Array
     along_q: Array
+    before_u: Array
+    before_p: Array
     apart: Array
     g: Array
     p: Array
@@ -75,8 +77,8 @@ def scratch(K: int, d: int) -> Scratch:
     """Room for one direction after the other."""
     square = d if d < SMALL else 0
     return Scratch(
-        np.empty(K), np.empty(K), np.empty(K), np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d),
-        np.empty((square, square)),
+        np.empty(K), np.empty(K), np.empty(K), np.empty(K), np.empty(d), np.empty(d), np.empty(d), np.empty(d),
+        np.empty(d), np.empty(d), np.empty((square, square)),
     )  # fmt: skip
 
 
@@ -189,14 +191,14 @@ def follow_both_boundaries(
     multiply(c.Xt, p, new_u)
     for b in range(u.shape[0]):
         new_u[b] += u[b]
-    value, room_g, room_q, miss, more_g, more_q = dot(a, delta), slacks[0], slacks[1], math.inf, 0.0, 0.0
+    value, room_g, room_q, miss = dot(a, delta), slacks[0], slacks[1], math.inf
     for correction in range(CORRECTIONS):
         draw_lines(c, new_u, at)
         seen = rise_along(c, new_u, 1.0, at)
         rise = seen[0]
         if correction > 0 and not abs(c.e - rise) < miss:
-            move_in_plane(p, -more_g, to_g, -more_q, to_q)
-            move_in_plane(new_u, -more_g, w.along_g, -more_q, w.along_q)
+            copy(w.before_p, p)
+            copy(w.before_u, new_u)
             break
         if not rise < math.inf or (beta == 0.0 and abs(c.e - rise) <= ENOUGH * c.e):
             return seen
@@ -213,6 +215,8 @@ def follow_both_boundaries(
         if correction == 0:
             multiply(c.Xt, to_g, w.along_g)
             multiply(c.Xt, to_q, w.along_q)
+        copy(p, w.before_p)
+        copy(new_u, w.before_u)
         move_in_plane(p, more_g, to_g, more_q, to_q)
         move_in_plane(new_u, more_g, w.along_g, more_q, w.along_q)
     return UNSEEN
