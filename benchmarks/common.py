@@ -76,6 +76,15 @@ def median_seconds(actions: list[Callable[[], Any]]) -> float:
     return float(np.median([seconds(action) for action in actions]))
 
 
+def fresh(sequence: ls.ConfidenceSequence) -> ls.LikelihoodSet:
+    """A snapshot that has not been asked anything, as after every new observation.
+
+    A copy of another snapshot will not do: copies share the evidence, and with it whatever was prepared for them.
+    """
+    sequence._set = None
+    return sequence.set
+
+
 def covariates(rng: np.random.Generator, count: int, dim: int) -> Array:
     """Random directions of norm about one."""
     return rng.standard_normal((count, dim)) / np.sqrt(dim)

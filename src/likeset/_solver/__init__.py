@@ -126,7 +126,7 @@ def _without_flat_groups(target: MixtureSet) -> MixtureSet:
     """
     flat: Mask = directionless(target.X, None)
     voices = target.voices
-    if not flat[voices.members].any():
+    if not flat.any() or not flat[voices.members].any():
         return target
     constants = np.where(flat, target.gains + term_values(target.terms, np.zeros(len(flat))), 0.0)
     owners, kept = voices.owners, ~flat[voices.members]

@@ -273,12 +273,12 @@ class VoiceTable:
     @cached_property
     def heard(self) -> int:
         """How many covariates some window holds."""
-        return len(np.unique(self.members))
+        return len(self.members) if len(self.log_shares) == 1 else len(np.unique(self.members))
 
     @cached_property
     def speaking(self) -> tuple[VoiceTable, float]:
         """The windows that hold something, and log of the sum of the other ones' shares."""
-        holds = np.diff(self.starts) > 0
+        holds = self.starts[1:] > self.starts[:-1]
         if holds.all():
             return self, -inf
         starts = np.append(self.starts[:-1][holds], self.starts[-1])

@@ -13,6 +13,8 @@ from likeset.spaces.base import IN_SPAN, Basis, Space
 
 def split(bound: float, inside: Array, outside: Array) -> tuple[Array, Array]:
     """Lengths outside the span that are solved for, and what the others, which are tiny, can add at most."""
+    if not outside.any():
+        return outside, outside
     tiny = outside <= IN_SPAN * np.hypot(np.linalg.norm(inside, axis=1), outside)
     spill = np.zeros(len(outside))
     np.multiply(bound, outside, out=spill, where=tiny & (outside > 0))

@@ -121,13 +121,18 @@ class Evidence(OwnLevels):
     _at_all_levels: AtAllLevels = field(default_factory=AtAllLevels, repr=False, compare=False, kw_only=True)
 
     @cached_property
+    def known_gains(self) -> Array:
+        """The gains, zero for groups that no audible voice holds: an outcome was forecast with density zero."""
+        lost = np.isneginf(self.gains)
+        return np.where(lost, 0.0, self.gains) if lost.any() else self.gains
+
+    @cached_property
     def audible(self) -> VoiceTable:
         """The voices whose ratio is not zero for good: those without an outcome that was forecast with density zero."""
         voices = self.voices
-        lost = np.isneginf(self.gains)
-        if not lost.any():
+        if self.known_gains is self.gains:
             return voices
-        owners = voices.owners
+        owners, lost = voices.owners, np.isneginf(self.gains)
         keep = np.bincount(owners, weights=lost[voices.members], minlength=len(voices.log_shares)) == 0
         sizes = np.diff(voices.starts)[keep]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -163,7 +168,7 @@ class Evidence(OwnLevels):
         # Gains and losses cancel: the rounding of their sum is that of the numbers it was made from. So does the
         # rounding of z = x'theta count, times the slope of the loss.
         reach = norms[:, None] * self.groups.lengths
-        parts = np.abs(losses) + np.where(np.isneginf(self.gains), 0.0, np.abs(self.gains)) + np.abs(slopes) * reach
+        parts = np.abs(losses) + np.abs(self.known_gains) + np.abs(slopes) * reach
         found = log_sum_exp(voice_exponents(self.audible, self._contributions(losses)))
         sizes = 1.0 + voice_exponents(self.audible, parts).max(axis=1, initial=0.0)
         return found, 4 * ROUNDING * sizes
@@ -171,7 +176,7 @@ class Evidence(OwnLevels):
     @cached_property
     def size(self) -> float:
         """The sum of the gains' sizes, which the rounding of log R is proportional to."""
-        return float(np.abs(np.where(np.isneginf(self.gains), 0.0, self.gains)).sum())
+        return float(np.abs(self.known_gains).sum())
 
     # -- all of them --------------------------------------------------------------------------------------------
 
@@ -181,12 +186,14 @@ class Evidence(OwnLevels):
 
         See :mod:`likeset._solver.charge`.
         """
+        if not self.groups.outside.any():
+            return 0.0
         squares = np.where(np.isneginf(self.gains), 0.0, self.groups.sticking_out**2)
         if not squares.any():
             return 0.0
         lowest, slack = minima(self.terms), 0.0
         if lowest is not None:
-            quiet = voice_exponents(self.audible, np.where(np.isneginf(self.gains), 0.0, self.gains + lowest))
+            quiet = voice_exponents(self.audible, np.where(np.isneginf(self.gains), 0.0, self.known_gains + lowest))
             slack = self.threshold - float(quiet.min(initial=inf))
         reach = self.bound * np.hypot(self.groups.lengths, np.sqrt(squares))
         return charge_of(self.terms, squares, self.bound, slack, reach)
@@ -203,7 +210,7 @@ class Evidence(OwnLevels):
 
     @cached_property
     def _target(self) -> MixtureSet | Ball:
-        gains = np.where(np.isneginf(self.gains), 0.0, self.gains)  # of groups that no audible voice holds
+        gains = self.known_gains
         owners = None if self.groups.one_each else self.groups.owners
         X = self.groups.rows if owners is None else self.groups.rows[owners]
         level = self.threshold + self.charge
@@ -232,6 +239,8 @@ class Evidence(OwnLevels):
         )  # fmt: skip
 
     def _contributions(self, losses: Array) -> Array:
+        if self.known_gains is self.gains:
+            return self.gains + losses
         return self.gains + np.where(np.isneginf(self.gains), 0.0, losses)
 
 

@@ -21,7 +21,7 @@ from math import inf
 import numpy as np
 
 from likeset._solver.linalg.eigen import eigen
-from likeset._solver.problem import CurveTerms, Kernel, LevelSet, Solution, directionless
+from likeset._solver.problem import CurveTerms, Kernel, LevelSet, Solution
 from likeset._solver.quadratic.centre import Quadratic, phase_one
 from likeset._solver.quadratic.pencil import Cut, maximise
 from likeset._typing import EPS, Array
@@ -68,9 +68,6 @@ class Prepared(Kernel):
         """The outer bounds of ``solve`` alone."""
         if self.status == "empty":
             return np.full(len(A), -inf)
-        flat = directionless(A, outside)
-        if flat.any():
-            return self.solve(A, outside=outside).upper
         A, basis, rest, _ = self._directions(A, outside)
         return maximise(A, A @ basis, rest, self.cut, 1e-7)[1]
 

@@ -121,7 +121,8 @@ def prepare(level_set: LevelSet) -> Prepared:
     X = np.ascontiguousarray(X, dtype=np.float64)
     if isinstance(terms, CurveTerms):
         used = (terms.a != 0.0) | (terms.s != 0.0)
-        X, terms = X[used], terms.at(used)
+        if not used.all():
+            X, terms = X[used], terms.at(used)
     if len(X) == 0 or level == math.inf:
         lower = 0.0 if len(X) == 0 else -math.inf
         return Prepared("empty" if lower > level else "regular", np.zeros(d), lower, bound, None, None)

@@ -25,6 +25,8 @@ from likeset._solver.problem import CallableTerms
 from likeset._solver.smooth.centred import CentredTerms, centred_terms, extremes, one_extreme
 from likeset._typing import Array
 from likeset.compiling import REORDER, inner, kernel
+from likeset.curves import centred_curve
+from likeset.losses import FOREIGN
 
 MAX_TRIALS = 80
 # The accepted point lies in a sliver just inside the likelihood boundary: -2 SLIVER e <= psi <= 0.
@@ -102,6 +104,8 @@ def project_rays(
     n, K = U.shape
     D = np.empty(K)
     extreme = extremes(terms)
+    # Whoever reads an array out of a tuple counts a reference to it: for every row that took as long as its terms.
+    curve, a, z, base = terms.curve, terms.a, terms.z, terms.base
     aim = e * (1.0 - SLIVER)
     for i in range(n):
         linear, square, inner = 0.0, 0.0, 0.0
@@ -112,7 +116,10 @@ def project_rays(
         low, high, open_end = 0.0, ball_crossing(square, inner, e2), True
         t = min(1.0, high)
         for trial in range(MAX_TRIALS + 1):
-            centred_terms(terms, U[i], t, D, slopes[i], weights[i])
+            if curve == FOREIGN:
+                centred_terms(terms, U[i], t, D, slopes[i], weights[i])
+            else:
+                centred_curve(curve, a, z, base, U[i], t, D, slopes[i], weights[i])
             for x in extreme:
                 D[x], slopes[i, x], weights[i, x] = one_extreme(terms, x, t * U[i, x])
             total, first, second = directional(D, slopes[i], weights[i], U[i])
