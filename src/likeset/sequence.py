@@ -388,7 +388,7 @@ class ConfidenceSequence(AllOrNothing):
             undo.when_rolled_back(lambda: own.rebuild(running))  # the first step is taken back last: rows, then pieces
         undo.keep(running)
         rows = zip(X, Y, given.tolist(), strict=True)
-        for x, y, known in rows if len(X) == 1 else counted(rows, len(X), "updating"):
+        for x, y, known in counted(rows, len(X), "updating"):
             self._record(undo, x, y, Given(*known))
 
     # -- one observation ----------------------------------------------------------------------------------------

@@ -101,6 +101,7 @@ class Pages:
                 name=name,
                 head=head,
                 problem=known.problem,
+                call=known.answering,
                 message=message,
                 refresh=0 if message else waits,
             )

@@ -15,6 +15,7 @@ from typing import Any
 
 from likeset.errors import InvalidArgumentError, LikesetError
 from likeset.families import FAMILIES, Unknown
+from likeset.progress import heard_by
 from likeset.study.asked import PENDING, Run
 from likeset.study.definition import column_name
 from likeset.study.store import Store
@@ -40,7 +41,8 @@ class Tasks:
 
     def answers(self, name: str, report: Report) -> dict[str, Any]:
         """Everything that a study's page says, and which rows it says it of."""
-        return self._answers(self._study(name))
+        with heard_by(report):
+            return self._answers(self._study(name))
 
     def history(self, name: str, report: Report) -> dict[str, Any]:
         """The answers at every look so far, and when verdicts became certain."""
