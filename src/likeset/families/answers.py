@@ -13,6 +13,7 @@ r"""What a family may say for itself beyond :class:`~likeset.families.base.Famil
     ... where theta has no bound?                ``fast_without_bound``    no
     which number in it is not known?             ``nuisance``              none: all are
     does it hold for z as far as here, for y?    ``check_reach``, ``check_outcome``     nobody looks
+    can density and derivatives be had at once?  ``density_and_derivatives``           they are asked for one by one
     where do its densities vary, for given z?    ``breakpoints``           some of its ``outcomes``
     is a function of y unbiased for z?           ``unbiased_response``     none is known
     what may be given of a row's size?           ``size_name``             nothing: neither exposure nor trials
