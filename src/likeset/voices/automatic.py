@@ -42,12 +42,9 @@ from __future__ import annotations
 import numpy as np
 
 from likeset._typing import Array
-from likeset.families.answers import fast_windows
+from likeset.families.answers import fast_windows, nuisance
 from likeset.families.base import Family
 from likeset.families.canonical import canonical_form
-from likeset.families.curve_family import CurveFamily
-from likeset.families.laplace import Laplace
-from likeset.families.nuisance_family import NuisanceFamily
 from likeset.spaces.base import Space
 from likeset.spaces.linear import Linear
 from likeset.voices.announced import MOST
@@ -73,7 +70,7 @@ def automatic_voices(
     if not fast_windows(family):
         return None
     if not np.isfinite(space.bound):
-        quick = isinstance(space, Linear) and isinstance(family, CurveFamily | Laplace)
+        quick = isinstance(space, Linear) and fast_windows(family, bounded=False)
         return Patience() if quick and purpose != "optimism" else None
     if isinstance(space, Linear):
         if purpose == "optimism":
@@ -98,7 +95,7 @@ def automatic_voices(
 
 def _alone(family: Family, arms: Array | None) -> bool:
     """Whether arms tell nothing about each other, so that comparing them two by two loses nothing."""
-    if arms is None or not 2 <= len(arms) <= MOST or isinstance(family, NuisanceFamily):
+    if arms is None or not 2 <= len(arms) <= MOST or nuisance(family):
         return False
     if canonical_form(family) is None:
         return False
