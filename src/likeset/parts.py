@@ -9,7 +9,7 @@ from typing import Any
 class MadeFromParts:
     """An object that answers may have been worked out from; a copy of it works them out again.
 
-    Solvers that stand ready hold compiled code, functions and buffers, which neither fit into a pickle nor belong there.
+    Solvers that stand ready hold compiled code, functions and buffers, which do not fit into a pickle.
     """
 
     def __getstate__(self) -> dict[str, Any]:
