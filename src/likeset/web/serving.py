@@ -59,6 +59,8 @@ def serve(
     with contextlib.suppress(KeyboardInterrupt):  # how it is stopped
         say(f"Store: {path}")
         say(f"Page:  {door}")
+        for proxy in names:
+            say(f"Proxy: https://{proxy}/enter?token={app.state.gate.token}")
         if not is_loopback(address):
             say("This address can be reached from elsewhere, without encryption: put it behind a proxy with TLS.")
         say("Stop with ctrl-C. Nothing acknowledged is lost, however it stops.")
