@@ -25,6 +25,7 @@ import numpy as np
 from likeset._solver.nuisance import EitherGain, Gain, PlainGain, ScaleTerms
 from likeset._solver.problem import VoiceTable
 from likeset._typing import Array
+from likeset.arguments import flag
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
 from likeset.evidence.corrections import Correction
@@ -32,6 +33,7 @@ from likeset.families.alternatives import alternatives
 from likeset.families.base import Family
 from likeset.families.outside import Believed, Outside
 from likeset.families.shifted import Shifted
+from likeset.predictors import Mixture
 from likeset.state_checks import expect_log_shares, expect_shape
 from likeset.undo import Undo
 
@@ -206,3 +208,14 @@ class Heard:
         if rings == -inf:
             outside = PlainGain(0.0, count)
         return EitherGain((model, outside), (own, rings)), (part, 0.0)
+
+
+def alarm_wanted(alarm: Any, family: Family, predictor: Any, automatic: bool) -> bool:
+    """Whether there is to be an alarm.
+
+    "auto" where it costs little, because it reads what a mixture believes, and where voices are ``automatic``: whoever
+    chooses the ratios that are averaged chooses this one as well.
+    """
+    if isinstance(alarm, str) and alarm == "auto":
+        return automatic and type(predictor) is Mixture and alternatives(family) is not None
+    return flag("alarm", alarm)
