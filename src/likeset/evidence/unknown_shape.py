@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -41,6 +41,9 @@ class ShapeEvidence(OwnLevels):
     bound: float
     convex: ClassVar[bool] = True  # in theta, once the shape is projected out
     _made: dict[float, Evidence] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_made": {}}
 
     def at(self, p: float) -> Evidence:
         """The evidence at one shape."""
