@@ -29,7 +29,7 @@ from likeset.arguments import flag
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
 from likeset.evidence.corrections import Correction
-from likeset.families.alternatives import alternatives
+from likeset.families.answers import outside
 from likeset.families.base import Family
 from likeset.families.outside import Believed, Outside
 from likeset.families.shifted import Shifted
@@ -79,7 +79,7 @@ class Alarm:
 
     def __init__(self, family: Family, rows: float = inf) -> None:
         """``rows``: how many it hears. For later ones q' is q."""
-        found = alternatives(family)
+        found = outside(family)
         if found is None:
             raise InvalidArgumentError(
                 "alarm", family, "has no laws outside it that are known", "leave the alarm out for this family"
@@ -150,13 +150,13 @@ class Alarm:
         law: Any = self.family if phi.law is None else phi.law
         if isinstance(law, Shifted):
             law, mean = law.family, mean + law.shift
-        outside: Outside | None = self.outside if law is self.family else alternatives(law)
+        laws: Outside | None = self.outside if law is self.family else outside(law)
         found = [-inf] * len(self.names)
-        if outside is not None:
+        if laws is not None:
             try:
-                outside = outside.learnt(believed)
-                corrected = [one.log_density(outside, y, mean, sd) for one in self.corrections]
-                found = corrected + outside.log_densities(y, mean, sd)
+                laws = laws.learnt(believed)
+                corrected = [one.log_density(laws, y, mean, sd) for one in self.corrections]
+                found = corrected + laws.log_densities(y, mean, sd)
             except (ValueError, OverflowError, ZeroDivisionError):
                 pass
         return [one if one == one else -inf for one in found]
@@ -217,5 +217,5 @@ def alarm_wanted(alarm: Any, family: Family, predictor: Any, automatic: bool) ->
     chooses the ratios that are averaged chooses this one as well.
     """
     if isinstance(alarm, str) and alarm == "auto":
-        return automatic and type(predictor) is Mixture and alternatives(family) is not None
+        return automatic and type(predictor) is Mixture and outside(family) is not None
     return flag("alarm", alarm)
