@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likeset._typing import Array
+from likeset._typing import Array, Mask
 from likeset.arguments import flag, positive_integer, real_number
 from likeset.bandits.believing import Beliefs, hopes
 from likeset.bandits.continuous import Box
@@ -16,7 +16,7 @@ from likeset.bandits.failures import Failures
 from likeset.bandits.guarded_box import SMALL, PointsOfBox
 from likeset.bandits.learnt_scales import ScalesBelief
 from likeset.bandits.policy import Policy
-from likeset.bandits.safety import Mask, Safety
+from likeset.bandits.safety import Safety
 from likeset.bandits.ties import highest
 from likeset.bandits.under_way import Choice, UnderWay
 from likeset.errors import InvalidArgumentError
