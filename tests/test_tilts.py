@@ -261,6 +261,20 @@ def test_evidence_and_intervals_agree(bound):
         assert (wider[0] < low).all() and (wider[1] > high).all()
 
 
+def test_evidence_is_never_below_that_of_the_convex_part():
+    """Inside an interval no end could be proved at low levels, and e-values came out as small as e^-193."""
+    rng = np.random.default_rng(3)
+    x = np.column_stack([np.ones(300), rng.normal(size=(2, 300)).T])
+    y = rng.poisson(np.exp(x @ [0.2, 0.5, -0.3]))
+    eye = np.eye(3)
+    found = []
+    for voices in (ls.Contrasts(eye), ls.Patience()):
+        sequence = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3, 3.0), 0.05, voices=voices)
+        sequence.update(x, y)
+        found.append(sequence.set.evidence(eye, equal=[0.2, 0.5, -0.3]).log_e_value)
+    assert (found[0] >= found[1] + np.log(0.3) - 1e-4).all()
+
+
 def test_sets_of_their_own():
     """Each question as if it alone had been announced; the rest belongs to the other voices."""
     s = observed(ls.Bernoulli(), n=200, voices=ls.Contrasts(A, simultaneous=False)).set
