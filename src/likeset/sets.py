@@ -43,13 +43,14 @@ from likeset.evidence.scale_voices import ScaleVoices
 from likeset.evidence.unknown_scale import AnyEvidence, ScaleEvidence
 from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.families.base import Family
+from likeset.parts import MadeFromParts
 from likeset.spaces.base import Basis, Space
 from likeset.spaces.linear import Linear
 
 __all__ = ["LikelihoodSet", "Support"]
 
 
-class LikelihoodSet:
+class LikelihoodSet(MadeFromParts):
     """Parameters not refuted at level alpha. Made by ``ConfidenceSequence.set``; never changes."""
 
     has_other_levels = True  # whether R is free of alpha and an e-process
@@ -78,6 +79,9 @@ class LikelihoodSet:
         self._own_sets: dict[int, LikelihoodSet] = {}
         self._pairs: dict[tuple[bytes, bytes], PairAnswers | None] = {}  # of arms, as far as they were asked about
         self._heard = heard
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_own_sets": {}, "_pairs": {}}
 
     def __repr__(self) -> str:
         return f"<LikelihoodSet: alpha={self.alpha:g}, {self.n_observations} observations, {self.space!r}>"
