@@ -262,6 +262,19 @@ def test_evidence_and_intervals_agree(bound):
         assert (wider[0] < low).all() and (wider[1] > high).all()
 
 
+def test_evidence_is_never_below_that_of_the_convex_part():
+    """Without a bound no end could be proved at low levels: the e-value of the last coefficient was e^-193."""
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(2, 300))
+    x, y = np.column_stack([np.ones(300), a, b]), rng.poisson(np.exp(0.2 + 0.5 * a - 0.3 * b))
+    found = []
+    for voices in (ls.Contrasts(np.eye(3)), ls.Patience()):
+        sequence = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3), 0.05, voices=voices)
+        sequence.update(x, y)
+        found.append(sequence.set.evidence(np.eye(3)[2], equal=0.0).log_e_value[0])
+    assert found[0] >= found[1] + np.log(0.3) - 1e-4
+
+
 def test_sets_of_their_own():
     """Each question as if it alone had been announced; the rest belongs to the other voices."""
     s = observed(ls.Bernoulli(), n=200, voices=ls.Contrasts(A, simultaneous=False)).set

@@ -282,10 +282,19 @@ class AnyOfSet:
         )
 
     def evidence(
-        self, x: Any = None, *, below: Any = None, above: Any = None, equal: Any = None, theta: Any = None
+        self,
+        x: Any = None,
+        *,
+        minus: Any = None,
+        of: str | None = None,
+        below: Any = None,
+        above: Any = None,
+        equal: Any = None,
+        theta: Any = None,
     ) -> EValue:
         """Evidence against a hypothesis whichever model is right: the least over the models."""
-        found = [s.evidence(x, below=below, above=above, equal=equal, theta=theta) for s in self.sets]
+        asked: dict[str, Any] = {"minus": minus, "of": of, "below": below, "above": above, "equal": equal}
+        found = [s.evidence(x, theta=theta, **asked) for s in self.sets]
         low = np.min([e.log_e_value for e in found], axis=0)
         high = np.min([e.log_e_value + e.gap for e in found], axis=0)
         gap = np.zeros(np.shape(low))

@@ -25,7 +25,7 @@ import numpy as np
 
 from likeset._solver.evaluate import log_sum_exp
 from likeset._solver.pairs import PairSet, minimisers
-from likeset._typing import Array
+from likeset._typing import Array, Mask
 
 ACCURACY = 1e-9  # of the least log R on a border, relative to 1 + |log R|
 _PIECES = 16  # to begin with
@@ -145,8 +145,8 @@ def _least(target: PairSet, border: Border) -> tuple[float, float]:
         value = float(target.heights(border.at(np.array([min(max(0.0, start), end)])))[0][0])
         return value, value
     likely = target.means(target.most_likely())
-    between = np.array([likely[1], border.where(likely[0]) if border.a > border.c * likely[0] else likely[1]])
-    t = np.clip(np.linspace(*between, _PROBES), start, end)
+    other = float(border.where(likely[0])) if border.a > border.c * likely[0] else float(likely[1])
+    t = np.clip(np.linspace(float(likely[1]), other, _PROBES), start, end)
     t = t[np.isfinite(t)]
     values = target.heights(border.at(t))[0] if len(t) else np.array([inf])
     if not np.isfinite(values).any():
@@ -203,7 +203,7 @@ class _Pieces:
         finite = values[np.isfinite(values)]
         return cls(first, last, float(finite.min(initial=inf)), _highest_floor(*tangents))
 
-    def cut(self, target: PairSet, border: Border, which: Array) -> _Pieces:
+    def cut(self, target: PairSet, border: Border, which: Mask) -> _Pieces:
         """Some of them, each in several parts."""
         share = np.linspace(0.0, 1.0, _PARTS + 1)
         first, last = self.first[which, None], self.last[which, None]

@@ -89,9 +89,14 @@ def _against_predictors(s: LikelihoodSet, x: Any, hypothesis: str, value: Any) -
         for question in np.unique(asked[~pairs]):
             rows, answering = (asked == question) & ~pairs, s if question < 0 else s._of_its_own(int(question))
             with SingleThreadedBlas():
-                least, most = least_evidence(answering, sign * inside[rows], outside[rows], sign * limit[rows])
-            if hypothesis == "equal" and isinstance(answering._evidence, TiltedEvidence):
-                bent |= rows  # without convexity a plane may be worse than both of its sides
+                asked_for = sign * inside[rows], outside[rows], sign * limit[rows]
+                least, most = least_evidence(answering, *asked_for)
+                if isinstance(answering._evidence, TiltedEvidence):
+                    # Where no end can be proved at low levels, the convex part still says something.
+                    convex = answering._of(answering._evidence.others, answering.alpha)
+                    least = np.maximum(least, least_evidence(convex, *asked_for)[0])
+                    if hypothesis == "equal":
+                        bent |= rows  # without convexity a plane may be worse than both of its sides
             # of two sides the larger, by convexity
             low[rows] = np.maximum(low[rows], least)
             high[rows] = np.maximum(high[rows], most)
