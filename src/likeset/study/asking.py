@@ -102,7 +102,7 @@ def _by_intervals(s: LikelihoodSet, scale: Scale, X: Array, Y: Array) -> dict[st
     found = {}
     for of in scale.contrasts:
         if of == exact:
-            found[of] = Contrast(*(between if of == "difference" else _exponentials(between)))
+            found[of] = Contrast(*(between if of == "difference" else exponentials(between)))
             continue
         top = [_largest(scale, of, *ends) for ends in _by_row(one, other, between)]
         bottom = [_largest(scale, of, *ends) for ends in _by_row(other, one, (-between[1], -between[0]))]
@@ -153,6 +153,7 @@ def _link(mean: Array, top: float) -> str:
     return "other"
 
 
-def _exponentials(ends: Ends) -> Ends:
+def exponentials(ends: Any) -> Any:
+    """Ends of exp(z) for ends of z."""
     with np.errstate(over="ignore"):
         return np.exp(ends[0]), np.exp(ends[1])
