@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import likeset as ls
+from likeset.study.frames import columns_of
 
 VARIANTS = {"variant": ["A", "B", "C"]}
 
@@ -172,7 +173,7 @@ def test_frames_that_nearly_fit_are_told_what_to_mend():
     twice = pd.DataFrame([["A", "B", 1, 1]], columns=["variant", "variant", "converted", "id"])
     text = [{"variant": "A", "converted": "1", "id": 1}]
     huge = [{"variant": "A", "converted": 10**400, "id": 1}]
-    for rows, said in ((twice, "two columns of one name"), (text, "'1' is text"), (huge, "is too large")):
+    for rows, said in ((twice, "two columns of one name"), (text, "but text; make the column"), (huge, "is too large")):
         with pytest.raises(ls.InvalidArgumentError, match=said):
             signup().tell(rows)
 
@@ -605,9 +606,48 @@ def test_intervals_that_are_not_of_the_outcome_say_so():
     study = ls.Study("l", factors={"arm": ["a", "b"]}, outcome=outcome, control="a", store=None)
     study.tell({"arm": ["a", "b"] * 20, "t": np.random.default_rng(0).exponential(size=40)})
     text = study.summary()
-    assert "interval of z" in text and "The shape is not known" in text and "b against a is not decided yet." in text
+    assert (
+        "interval of z" in text
+        and "The shape is not known" in text
+        and "b against a is not decided yet: the ratio of hazards lies in" in text
+    )
     known = ls.Study("l", factors={"arm": ["a", "b"]}, outcome={"t": ls.Weibull(1.0)}, control="a", store=None)
     assert "of z" not in known.summary()
+
+
+@pytest.mark.parametrize("family", ["bernoulli", "poisson", "weibull(shape=1.5)", "logweibull(shape=1.5)"])
+def test_contrasts_of_a_table_are_those_of_the_set(family):
+    """With several factors no pairs are announced: the set's own contrasts, as sharp as they are."""
+    rng, n = np.random.default_rng(0), 150
+    frame = {"v": rng.choice(["A", "B"], n), "w": rng.choice(["m", "f"], n), "y": rng.integers(0, 2, n) + 0.0}
+    frame["y"] += 0.0 if family in ("bernoulli", "poisson") else rng.random(n) + 0.1
+    factors = {"v": ["A", "B"], "w": ["m", "f"]}
+    study = ls.Study("s", factors=factors, outcome={"y": family}, control="A", alarm=False, store=None)
+    study.tell(frame)
+    row, kinds = study.rows()[1], {"bernoulli": ("difference", "ratio", "odds"), "poisson": ("difference", "ratio")}
+    told = [of for of in ("difference", "ratio", "odds") if row[f"{of}_lower"] is not None]
+    # Logarithms of lifetimes have no sign: their ratio means nothing.
+    assert tuple(told) == kinds.get(family, ("difference",) if "log" in family else ("difference", "ratio"))
+    x, other = (rows[0] for rows in (study.definition.asked(columns_of([{"v": v, "w": "m"}])) for v in "BA"))
+    for of in told:
+        own = study.set.contrast(x, other, of)
+        assert (row[f"{of}_lower"], row[f"{of}_upper"]) == (own.lower[0], own.upper[0])
+
+
+@pytest.mark.parametrize("family", ["logweibull(shape=2)", "weibull(shape=2)", "gaussian", "poisson"])
+def test_without_rows_no_mean_is_excluded(family):
+    factors = {"v": [1, 2], "w": ["m", "f"]}
+    row = ls.Study("s", factors=factors, outcome={"y": family}, control=1, store=None).rows()[1]
+    least = -np.inf if family in ("gaussian", "logweibull(shape=2)") else 0.0
+    assert (row["lower"], row["upper"]) == (least, np.inf)
+    assert (row["difference_lower"], row["difference_upper"]) == (-np.inf, np.inf)
+
+
+def test_odds_of_several_trials_are_those_of_one():
+    study = ls.Study("s", factors={"v": [1, 2]}, outcome={"y": ls.Binomial(3)}, control=1, store=None)
+    study.tell({"v": [1, 2] * 40, "y": [1, 2] * 40})
+    row = study.rows()[1]
+    assert row["odds"] == pytest.approx(4.0, rel=0.01) and row["odds_lower"] < row["odds"] < row["odds_upper"]
 
 
 def test_where_the_shape_is_unknown_levels_are_compared_by_their_hazards():

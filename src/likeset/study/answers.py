@@ -174,8 +174,8 @@ def _fill_comparisons(
     if compared:  # the sign of an announced pair is that of its own set
         own = announced_pairs(s, np.array([asked[i].x for i in compared]), against)
         for at in np.flatnonzero(own).tolist():
-            k, ends_of_mean = tested.index(compared[at]), found["difference"]
-            ends_of_z = ends_of_mean.lower[at], ends_of_mean.upper[at]
+            k = tested.index(compared[at])
+            ends_of_z = tuple(end[at] for end in found["difference"])
             low[k], high[k] = ends_of_z if scale.rises else (-ends_of_z[1], -ends_of_z[0])
     means = {i: lines[i]["estimate"] for i in compared}
     control = {asked[i].factor: lines[i]["estimate"] for i, q in enumerate(asked) if q.is_control}
@@ -184,7 +184,7 @@ def _fill_comparisons(
         ends = {}
         if asked[i].is_level:
             at = compared.index(i)
-            ends = {of: (float(c.lower[at]), float(c.upper[at])) for of, c in found.items()}
+            ends = {of: (float(lower[at]), float(upper[at])) for of, (lower, upper) in found.items()}
             if scale.link == "none":  # lifetimes: the rate is exp(z), times what is common to all levels
                 ends["hazard"] = asking.exponentials((low[k], high[k]))
         log_e_value = None if log_e is None else float(log_e[k])
@@ -197,7 +197,7 @@ def _fill_comparisons(
         ends = {of: _agreeing(pair, _NEUTRAL[of], decided, rises[of]) for of, pair in ends.items()}
         for of, (a, b) in ends.items():
             line |= {f"{of}_lower": _plain(a), f"{of}_upper": _plain(b)}
-            line[of] = _contrast(of, means[i], control.get(asked[i].factor))
+            line[of] = _contrast(of, means[i], control.get(asked[i].factor), scale.top)
         if log_e_value is not None:
             line["e_value"] = _plain(math.exp(min(log_e_value, 700.0)))
             line["p_value"] = math.exp(-min(max(log_e_value, 0.0), 700.0))
@@ -231,7 +231,7 @@ def _verdict(decided: bool, is_better: bool, difference: tuple[float, float] | N
     return NOT_YET
 
 
-def _contrast(of: str, mean: float | None, control: float | None) -> float | None:
+def _contrast(of: str, mean: float | None, control: float | None, top: float) -> float | None:
     if mean is None or control is None:
         return None
     if of == "difference":
@@ -239,7 +239,7 @@ def _contrast(of: str, mean: float | None, control: float | None) -> float | Non
     if of == "hazard":
         return math.exp(min(mean - control, 700.0))
     try:
-        return mean / control if of == "ratio" else (mean / (1 - mean)) / (control / (1 - control))
+        return mean / control if of == "ratio" else (mean / (top - mean)) / (control / (top - control))
     except ZeroDivisionError:
         return None
 

@@ -144,7 +144,9 @@ class Columns:
                 number = _as_float(cell)
         if math.isnan(number):
             if isinstance(cell, str) and not self.text and _is_number(cell):
-                raise self.error(name, index, "is text", "make the column one of numbers, as with astype(float)")
+                raise self.error(
+                    name, index, "is not a number, but text", "make the column one of numbers, as with astype(float)"
+                )
             raise self.error(name, index, "is not a number", _how_to_write(str(cell), self.decimal))
         if abs(number) > LARGEST:
             raise self.error(name, index, "is too large", "use units in which it is of order one")

@@ -173,8 +173,8 @@ def lines(answers: dict[str, Any], width: int | None = None) -> list[str]:
 def _cut(names: list[str], longest: int) -> list[str]:
     """Names of at most so many characters, without their middle; all as they are if they would not differ then.
 
-    >>> _cut(["a_very_long_name_of_a_setting", "B"], 12), _cut(["long_name_1_x", "long_name_2_x"], 8)
-    (['a_very…tting', 'B'], ['long_name_1_x', 'long_name_2_x'])
+    >>> _cut(["a_very_long_name_of_a_setting", "B"], 12), _cut(["long_name_1_of_x", "long_name_2_of_x"], 8)
+    (['a_very…tting', 'B'], ['long_name_1_of_x', 'long_name_2_of_x'])
     """
     end = (longest - 1) // 2
     short = [n if len(n) <= longest else f"{n[: longest - 1 - end]}…{n[-end:]}" for n in names]
