@@ -11,7 +11,8 @@ from scipy.stats import norm
 
 import likeset as ls
 from benchmarks.common import Report
-from likeset._solver.pairs import PairSet, diagonal
+from likeset._solver.borders import division
+from likeset._solver.pairs import PairSet
 from likeset.study.engine import SHARE
 
 ALPHA = 0.05
@@ -205,4 +206,4 @@ def _joint(n: Any, s: Any) -> list[bool]:
 
 def _excludes_zero(pair: PairSet) -> bool:
     """Whether no (z, z) is in the set."""
-    return diagonal(pair).apart != 0
+    return division(pair).apart != 0

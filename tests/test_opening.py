@@ -40,6 +40,11 @@ def observed(family, voices, n=60, seed=0):
     return sequence
 
 
+def assert_same_windows(found, wanted):
+    np.testing.assert_array_equal(found.centres, wanted.centres)
+    np.testing.assert_array_equal(found.frames, wanted.frames)
+
+
 def masks_by_hand(X, windows, correlation, cover):
     """Row s is heard by window j: straight from the definition, one row after the other."""
     centres, heard = [], np.zeros((len(X), windows), dtype=bool)
@@ -72,7 +77,7 @@ def test_classes_do_not_depend_on_their_own_outcome():
         for y in (0, 1, 9):
             step = copy.deepcopy(sequence)
             step.update(x, y)
-            found.append((step.ledger.classes.rows[-1], len(step._running.membership.opened)))
+            found.append((step.ledger.classes.rows[-1], len(step._running.membership.opened.centres)))
         assert len(set(found)) == 1
 
 
@@ -138,7 +143,8 @@ def test_the_default_from_four_dimensions_on_and_narrower_where_rows_were_chosen
     voices = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(4, 2.0)).voices
     assert repr(voices) == repr(ls.Patience().beside(ls.OpeningWindows()))
     assert isinstance(ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3, 2.0)).voices, ls.Patience)
-    assert isinstance(ls.ConfidenceSequence(ls.Poisson(), ls.Linear(4)).voices, ls.Patience)
+    assert repr(ls.ConfidenceSequence(ls.Poisson(), ls.Linear(4)).voices) == repr(voices)
+    assert isinstance(ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3)).voices, ls.Patience)
     rng = np.random.default_rng(3)
     arms = rng.standard_normal((40, 5))
     arms /= np.linalg.norm(arms, axis=1)[:, None]
@@ -151,6 +157,106 @@ def test_the_default_from_four_dimensions_on_and_narrower_where_rows_were_chosen
         low, high = sequence.set.interval(arms)
         width[name] = float((high - low).mean())
     assert width["default"] < width["patience"]
+
+
+# -- without a bound ------------------------------------------------------------------------------------------------
+
+
+FREE = ls.Linear(4)
+UNITS = np.array([1.0, 1e3, 1e-4, 30.0])
+AGES = np.column_stack([np.ones(60), 20.0 + 60.0 * RNG.uniform(size=60), RNG.normal(size=(60, 2))])
+
+
+def framed(low, high):
+    """Middles and units: columns on one side of zero from the middle of their range, others from zero."""
+    one_sided = (low * high > 0) & (low < high)
+    largest = np.maximum(np.abs(low), np.abs(high))
+    return np.where(one_sided, (low + high) / 2, 0.0), np.where(one_sided, (high - low) / 2, largest)
+
+
+def correlation_by_hand(a, b, frame):
+    a, b = (a - frame[0]) / frame[1], (b - frame[0]) / frame[1]
+    return abs(a @ b) / np.sqrt((a @ a) * (b @ b))
+
+
+def test_columns_are_measured_by_their_ranges_so_far():
+    windows = ls.OpeningWindows(6, 0.5, 0.8)
+    sequence = ls.ConfidenceSequence(ls.Gaussian(0.3), FREE, ALPHA, voices=windows)
+    sequence.update(AGES, np.zeros(60))
+    centres, frames, heard = [], [], np.zeros((60, 6), dtype=bool)
+    for s, x in enumerate(AGES):
+        now = framed(AGES[: s + 1].min(axis=0), AGES[: s + 1].max(axis=0))
+        if len(centres) < 6 and max((correlation_by_hand(x, c, now) for c in centres), default=0.0) < 0.8:
+            centres.append(x)
+            frames.append(now)
+        heard[s, : len(centres)] = [correlation_by_hand(x, c, f) >= 0.5 for c, f in zip(centres, frames, strict=True)]
+    assert len(centres) == 6 and not heard.all()
+    np.testing.assert_array_equal(sequence._running.membership.masks.T, heard)
+
+
+def test_windows_do_not_depend_on_units_of_columns():
+    masks = []
+    for units in (np.ones(4), UNITS, -UNITS):
+        sequence = ls.ConfidenceSequence(ls.Gaussian(0.3), FREE, ALPHA)
+        sequence.update(AGES * units, AGES[:, 2])
+        masks.append(sequence._running.membership.masks)
+    np.testing.assert_array_equal(masks[0], masks[1])
+    np.testing.assert_array_equal(masks[0], masks[2])
+
+
+@pytest.mark.parametrize("family", [ls.Gaussian(0.3), ls.Poisson(), ls.Bernoulli()], ids=repr)
+def test_one_step_growth_without_a_bound(family):
+    sequence = ls.ConfidenceSequence(family, FREE, ALPHA)
+    rng = np.random.default_rng(8)
+    X = ARMS[rng.integers(len(ARMS), size=10)] + [1.5, 0.0, 0.0, 0.0]
+    sequence.update(X, family.sample(X @ THETA, rng))
+    for x in (X[2], np.array([3.0, 0.2, -0.9, 0.4])):  # the other one widens ranges and opens a window
+        checks.check_growth(sequence, x, [THETA, np.zeros(4)])
+
+
+def test_adaptive_anytime_coverage_without_a_bound():
+    """The widest interval is asked, in units that grow; false-alarm probability below 1e-6."""
+    runs, misses, family = 60, 0, ls.Gaussian(0.3)
+    for number in range(runs):
+        rng = np.random.default_rng([33, number])
+        theta, sequence = rng.normal(size=4), ls.ConfidenceSequence(family, FREE, ALPHA)
+        for step in range(6):
+            rows = ARMS * (1.0 + step)
+            low, high = sequence.set.interval(rows)
+            best = int(np.argmax(np.where(np.isfinite(high - low), high - low, 1e9) + rng.uniform(size=len(rows))))
+            x = np.repeat(rows[[best]], 5, axis=0)
+            sequence.update(x, family.sample(x @ theta, rng))
+            if not sequence.set.contains(theta):
+                misses += 1
+                break
+    assert misses <= binom.ppf(1 - 1e-6, runs, ALPHA)
+
+
+def test_a_checkpoint_of_ranges(tmp_path):
+    rng = np.random.default_rng(9)
+    X = np.repeat(AGES, 45, axis=0)[rng.permutation(2700)]
+    y = X[:, 2] + rng.normal(size=2700)
+    with ls.ConfidenceSequence.open(tmp_path / "journal", ls.Gaussian(1.0), FREE, ALPHA, alarm=False) as sequence:
+        sequence.update(X[:2650], y[:2650])
+        sequence.save(tmp_path / "saved")
+    loaded = ls.load(tmp_path / "saved")
+    with ls.ConfidenceSequence.open(tmp_path / "journal", ls.Gaussian(1.0), FREE, ALPHA, alarm=False) as again:
+        whole = ls.ConfidenceSequence(ls.Gaussian(1.0), FREE, ALPHA, alarm=False)
+        whole.update(X, y)
+        for continued in (again, loaded):
+            continued.update(X[2650:], y[2650:])
+            assert_same_windows(continued._running.membership.opened, whole._running.membership.opened)
+            np.testing.assert_array_equal(continued.ledger.classes.rows, whole.ledger.classes.rows)
+            np.testing.assert_array_equal(continued._running.membership.masks, whole._running.membership.masks)
+
+
+def test_entries_of_all_sizes_are_measured():
+    X = np.array([[1e-120, 0.0, 1.0, 0.0], [1e120, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0], [0.0, -1e120, 1.0, 1e-120]])
+    sequence = ls.ConfidenceSequence(ls.Gaussian(1.0), FREE, ALPHA, voices=ls.OpeningWindows())
+    for x in X:
+        membership = sequence._running.membership
+        membership = membership.including(x, membership.label(x, lambda: 1.0))
+        assert np.isfinite(membership.masks).all()
 
 
 # -- files, undo, refusals ------------------------------------------------------------------------------------------
@@ -174,7 +280,7 @@ def test_saved_and_durable_sequences_continue_bit_for_bit(tmp_path, kind):
     for sequence in (loaded, durable):
         sequence.update(ARMS[index[5:]], y[5:])
         assert repr(sequence.voices) == repr(whole.voices)
-        np.testing.assert_array_equal(sequence._running.membership.opened, whole._running.membership.opened)
+        assert_same_windows(sequence._running.membership.opened, whole._running.membership.opened)
         np.testing.assert_array_equal(sequence.ledger.classes.rows, whole.ledger.classes.rows)
         np.testing.assert_array_equal(sequence._running.membership.masks, whole._running.membership.masks)
         np.testing.assert_array_equal(sequence.set.upper(ARMS), whole.set.upper(ARMS))
@@ -188,7 +294,7 @@ def test_a_checkpoint_knows_which_windows_have_opened(tmp_path):
         sequence.update(ARMS[index], y)
         opened, masks = sequence._running.membership.opened, sequence._running.membership.masks.copy()
     with ls.ConfidenceSequence.open(tmp_path / "journal", ls.Gaussian(0.3), SPACE, ALPHA) as again:
-        np.testing.assert_array_equal(again._running.membership.opened, opened)
+        assert_same_windows(again._running.membership.opened, opened)
         np.testing.assert_array_equal(again._running.membership.masks, masks)
 
 
@@ -202,7 +308,7 @@ def test_a_failed_batch_leaves_windows_as_they_were_and_others_may_open():
     sequence.update(other[1:], [1.0])
     fresh = ls.ConfidenceSequence(ls.Poisson(), SPACE, ALPHA, voices=ls.OpeningWindows())
     fresh.update(sequence.ledger.x.rows, sequence.ledger.y.rows)
-    np.testing.assert_array_equal(fresh._running.membership.opened, sequence._running.membership.opened)
+    assert_same_windows(fresh._running.membership.opened, sequence._running.membership.opened)
     np.testing.assert_array_equal(fresh.ledger.classes.rows, sequence.ledger.classes.rows)
 
 

@@ -116,5 +116,7 @@ def test_many_windows_have_rows_of_their_own(bound, monkeypatch):
     body = whole.inner.body if bound == np.inf else whole.body
     assert len(inner.body.X) < 0.5 * len(body.X)
     every = whole.solve(A)
-    assert (found.upper >= every.values).all() and (every.upper >= found.values).all()
+    # Each is solved for on a level of its own, raised by what its own sums may have lost to rounding.
+    rounding = 1e-11
+    assert (found.upper >= every.values - rounding).all() and (every.upper >= found.values - rounding).all()
     np.testing.assert_allclose(found.upper, every.upper, atol=1e-6)

@@ -158,6 +158,19 @@ def test_save_load_journal_and_undo(tmp_path):
     reopened.close()
 
 
+def test_a_plausible_shape_is_found_where_bounds_of_the_depth_are_far_off():
+    """A thousand times: the shape to begin with and all around it are out of the question, and the bound is tight."""
+    rng = np.random.default_rng([5000, 2, 0])
+    arms, _, theta = (rng.normal(size=(k, 2)) for k in (40, 10, 1))
+    arms, theta = (v / np.linalg.norm(v, axis=1)[:, None] for v in (arms, theta))
+    X = arms[rng.integers(40, size=1000)]
+    seq = sequence(voices=None)
+    seq.update(X, ls.Weibull(2.0).sample(X @ (1.6 * theta[0]), rng))
+    low, high = seq.set.interval(np.eye(2))
+    assert (high - low).max() < 1.0
+    assert seq.set.contains(1.6 * theta[0]) and not seq.set.is_empty
+
+
 def test_no_bound_and_functions():
     X, y = lifetimes(80, 7)
     free = ls.ConfidenceSequence(ls.Weibull(shape=ls.Unknown()), ls.Linear(2), ALPHA)

@@ -24,9 +24,9 @@ from likeset.evidence.own_pieces import OwnPieces, Running, is_built_in
 from likeset.evidence.scoring import Scoring
 from likeset.evidence.unknown_scale import evidence_of
 from likeset.families.alternatives import alternatives
+from likeset.families.answers import nuisance
 from likeset.families.base import Family
 from likeset.families.canonical import canonical_form
-from likeset.families.nuisance_family import NuisanceFamily
 from likeset.predictors import Belief, Believer, Forecast, Forecaster, Mixture, Predictor
 from likeset.predictors.aggregate import started
 from likeset.predictors.base import Gauge, is_piece
@@ -357,8 +357,7 @@ class ConfidenceSequence(AllOrNothing):
     def _whole_and_part(self) -> tuple[VoiceTable, float] | None:
         """Voices where a scale is unknown: those that hear everything may have a numerator made for every scale."""
         membership = self._running.membership
-        unknown = membership is not None and isinstance(self.family, NuisanceFamily)
-        return membership.whole_and_part if unknown and membership is not None else None
+        return membership.whole_and_part if membership is not None and nuisance(self.family) else None
 
     def _take_voices(self, undo: Undo, voices: Voices | None) -> None:
         undo.keep(self)

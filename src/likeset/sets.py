@@ -19,12 +19,13 @@ from likeset._solver import Kernel
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._typing import Array, IntArray, Mask
 from likeset.answers.combinations import pairs_of_rows, upper_difference
-from likeset.answers.contrasts_of_means import LINK, contrast_of_means
+from likeset.answers.contrasts_of_means import contrast_of_means
 from likeset.answers.cuts import CutSet, cut
 from likeset.answers.directions import split
 from likeset.answers.duels import ArmsInDuels, beaten
 from likeset.answers.evidence_against import evidence_against
 from likeset.answers.hypotheses import EValue
+from likeset.answers.margins import LINK
 from likeset.answers.mean_contrasts import PairAnswers, refuted_by_pairs
 from likeset.answers.outline import outline
 from likeset.answers.pairs import Bounds, bounds_of_function
@@ -42,13 +43,14 @@ from likeset.evidence.scale_voices import ScaleVoices
 from likeset.evidence.unknown_scale import AnyEvidence, ScaleEvidence
 from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.families.base import Family
+from likeset.parts import MadeFromParts
 from likeset.spaces.base import Basis, Space
 from likeset.spaces.linear import Linear
 
 __all__ = ["LikelihoodSet", "Support"]
 
 
-class LikelihoodSet:
+class LikelihoodSet(MadeFromParts):
     """Parameters not refuted at level alpha. Made by ``ConfidenceSequence.set``; never changes."""
 
     has_other_levels = True  # whether R is free of alpha and an e-process
@@ -77,6 +79,9 @@ class LikelihoodSet:
         self._own_sets: dict[int, LikelihoodSet] = {}
         self._pairs: dict[tuple[bytes, bytes], PairAnswers | None] = {}  # of arms, as far as they were asked about
         self._heard = heard
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_own_sets": {}, "_pairs": {}}
 
     def __repr__(self) -> str:
         return f"<LikelihoodSet: alpha={self.alpha:g}, {self.n_observations} observations, {self.space!r}>"
@@ -211,7 +216,15 @@ class LikelihoodSet:
     # -- hypotheses ---------------------------------------------------------------------------------------------
 
     def evidence(
-        self, x: Any = None, *, below: Any = None, above: Any = None, equal: Any = None, theta: Any = None
+        self,
+        x: Any = None,
+        *,
+        minus: Any = None,
+        of: str | None = None,
+        below: Any = None,
+        above: Any = None,
+        equal: Any = None,
+        theta: Any = None,
     ) -> EValue:
         """Evidence against a hypothesis: the least log R over the parameters of Theta that it allows.
 
@@ -222,9 +235,14 @@ class LikelihoodSet:
         most alpha. It exceeds 1/alpha exactly when the bounds of this set exclude the hypothesis: with ``below=c`` when
         ``lower(x) > c``; if the set is empty, whatever the hypothesis.
 
-        Where a function space carries a ``charge``, that many nats are taken off. Whether two announced arms are alike,
-        or which is the larger, x = a - a' with the limit 0, is answered by the pair's own set: beyond 1/alpha exactly
-        when :meth:`contrast` excludes "no difference". Other limits are for the other voices.
+        With ``minus`` and ``of`` it is about a contrast of means, as in :meth:`contrast`: x against y has a difference,
+        ratio or odds ratio of at most ``below``, at least ``above``, or ``equal``. So margins are asked about: "worse
+        by 0.01 or more" is ``evidence(x, minus=y, of="difference", below=-0.01)``. That is possible for announced pairs
+        of arms, and where the contrast is a function of x'theta - y'theta.
+
+        Where a function space carries a ``charge``, that many nats are taken off. What is asked about two announced
+        arms, x = a - a' or x = a and ``minus`` = a', is answered by the pair's own set: beyond 1/alpha exactly when
+        :meth:`contrast` excludes it.
 
         >>> import likeset as ls
         >>> seq = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(dim=1, bound=3.0))
@@ -233,7 +251,7 @@ class LikelihoodSet:
         >>> bool(found.e_value[0] > 20), bool(seq.set.lower([1.0])[0] > 0.0)
         (True, True)
         """
-        return evidence_against(self, x, below, above, equal, theta)
+        return evidence_against(self, x, minus, of, below, above, equal, theta)
 
     def upper_difference(self, X: Any, Y: Any) -> Array:
         """Largest x'theta - y'theta over the set for every pair of rows, rounded outward.

@@ -22,7 +22,7 @@ from likeset._typing import Array
 from likeset.errors import InvalidArgumentError
 from likeset.extras import optional_packages
 from likeset.families import Bernoulli, Gaussian
-from likeset.families.nuisance_family import NuisanceFamily
+from likeset.families.answers import nuisance
 from likeset.families.unknown import Unknown
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet
@@ -51,7 +51,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         bound = np.inf if self.bound is None else self.bound
         family = self._family()
         # Where sigma is unknown the alarm judges the form of the noise, and an estimator must fit whatever it is given.
-        alarm: Any = False if isinstance(family, NuisanceFamily) else "auto"
+        alarm: Any = False if nuisance(family) else "auto"
         self.sequence_ = ConfidenceSequence(family, Linear(dim, bound), self.alpha, alarm=alarm)
 
     def _design(self, X: Array) -> Array:

@@ -108,6 +108,16 @@ class ConcaveSearch:
         where = max(where, self.floor)
         return None if where in known else where
 
+    def top(self) -> float | None:
+        """Where the parabola through the best value and its neighbours has its top; None where that is no new place."""
+        points = self.points
+        i = max(range(len(points)), key=lambda j: points[j][1])
+        if not 0 < i < len(points) - 1:
+            return None
+        where, bend = _vertex(points[i - 1 : i + 2])
+        known = {p for p, _, _ in points}
+        return where if 0.0 < bend < inf and points[i - 1][0] < where < points[i + 1][0] and where not in known else None
+
     def _on_parabola(self, tolerance: float) -> tuple[float, float] | None:
         """Where to look by the parabola through the best point and its neighbours, and how far off will do."""
         points = self.points

@@ -161,6 +161,8 @@ class Solution:
     values   a'theta at ``points``: attained, hence a lower bound of the maximum, shape (n,)
     points   feasible maximisers, shape (n, d)
     upper    certified outer bound of the maximum (inf where the set is unbounded), shape (n,)
+
+    A kernel that is certain of an unbounded direction may say so by a value of inf and a point of NaN.
     """
 
     values: Array

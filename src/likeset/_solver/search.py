@@ -78,13 +78,17 @@ class SearchKernel(Kernel):
         middle = 1.0 / self._start if self.inverse else self._start
         for c in sorted({min(max(middle * r, ends[0]), ends[1]) for r in (0.8, 1.0, 1.25)}):
             search.learn(c, *self.depth(p_of(c)))
-        for _ in range(_STEPS):
+        for number in range(_STEPS):
             found, at = search.best
             if found >= 0.0 and self.at(p_of(at)).status != "empty":
                 return p_of(at), True
             ceiling, where, (left, right) = search.ceiling()
             if ceiling < 0.0:
                 return p_of(at), False
+            top = search.top() if number % 2 == 0 else None
+            if top is not None:  # the ceiling leads astray where upper bounds of the depth are far off
+                search.learn(top, *self.depth(p_of(top)))
+                continue
             width = right - left
             if where not in ends:
                 where = min(max(where, left + 0.05 * width), right - 0.05 * width)

@@ -22,8 +22,8 @@ from likeset.comparison.ellipsoid import Ellipsoid
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError, PieceError, ShapeError
 from likeset.evidence.ledger import Ledger
+from likeset.families.answers import nuisance
 from likeset.families.base import Family, checked_family
-from likeset.families.nuisance_family import NuisanceFamily
 from likeset.spaces.base import Basis, Space, checked_space
 from likeset.spaces.linear import Linear
 from likeset.spaces.rkhs import RKHS
@@ -128,7 +128,7 @@ class Comparison(Atomic, ABC):
     def __init__(self, space: Space, alpha: float, family: Family) -> None:
         super().__init__()
         check_model(family, space, alpha)
-        if isinstance(family, NuisanceFamily) and not self.unknown_numbers:
+        if nuisance(family) and not self.unknown_numbers:
             raise InvalidArgumentError(
                 "family", family, f"has an unknown number, and {type(self).__name__} wants to know it",
                 "pass family.known(value)",
@@ -255,7 +255,7 @@ def check_model(family: Any, space: Any, alpha: Any) -> None:
 
 def is_one_convex_law(family: Family) -> bool:
     """Whether -log p(y | z) is one convex function of z, with every number in it known."""
-    return family.convex and not isinstance(family, NuisanceFamily)
+    return family.convex and not nuisance(family)
 
 
 def parameter_dimension(space: Space) -> int | None:

@@ -10,7 +10,10 @@ r"""What a family may say for itself beyond :class:`~likeset.families.base.Famil
     what is a in the log-partition a A(z)?       ``canonical_scale``       there is none
     how much does one y tell about z?            ``information``           quadrature, or enumeration
     do window mixtures have a fast kernel?       ``fast_windows``          no
+    ... where theta has no bound?                ``fast_without_bound``    no
+    which number in it is not known?             ``nuisance``              none: all are
     does it hold for z as far as here, for y?    ``check_reach``, ``check_outcome``     nobody looks
+    can density and derivatives be had at once?  ``density_and_derivatives``           they are asked for one by one
     where do its densities vary, for given z?    ``breakpoints``           some of its ``outcomes``
     is a function of y unbiased for z?           ``unbiased_response``     none is known
     what may be given of a row's size?           ``size_name``             nothing: neither exposure nor trials
@@ -203,9 +206,19 @@ def look_ahead(family: Family) -> LookAhead:
     return (canonical_scale(family) or 0.0, 0.0) if own is None else own
 
 
-def fast_windows(family: Family) -> bool:
-    """Whether window mixtures of this family are solved by a kernel of their own."""
-    return bool(getattr(family, "fast_windows", False))
+def fast_windows(family: Family, bounded: bool = True) -> bool:
+    """Whether window mixtures of this family are solved by a kernel of their own; with theta bounded, or without."""
+    return bool(getattr(family, "fast_windows" if bounded else "fast_without_bound", False))
+
+
+def nuisance(family: Family) -> str | None:
+    """The name of the number that nobody knows, "sigma" or "shape", say; None where the law of y given z is known.
+
+    >>> import likeset as ls
+    >>> nuisance(ls.Gaussian(sigma=ls.Unknown())), nuisance(ls.Gaussian(sigma=1.0))
+    ('sigma', None)
+    """
+    return getattr(family, "nuisance", None)
 
 
 def response(family: Family) -> Response | None:

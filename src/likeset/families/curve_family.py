@@ -31,6 +31,7 @@ class CurveFamily(Family):
     observation_shape: tuple[int, ...] = ()
 
     fast_windows: ClassVar[bool] = True
+    fast_without_bound: ClassVar[bool] = True
 
     canonical_scale: float | None = None
     """a(y) when it is the same for every y, so that a A(z) is the log-partition function; else None."""

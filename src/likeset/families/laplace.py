@@ -39,6 +39,7 @@ class Laplace:
 
     convex = True
     fast_windows = True
+    fast_without_bound = True
     discrete = False
     observation_shape: tuple[int, ...] = ()
     largest_offset = LARGEST

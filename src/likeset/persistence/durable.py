@@ -208,7 +208,8 @@ def _restore(sequence: ConfidenceSequence, rows: Rows, number: int, contents: by
         raise ValueError("not the state of these rows")
     if running.membership is not None:
         masks = {"masks": groups["windows"]["masks"].astype(np.float64)}
-        running.membership = running.membership.restored(masks, running.ledger.distinct.rows)
+        of_groups = running.ledger.distinct.rows[running.ledger.owners.rows.astype(np.int64)]
+        running.membership = running.membership.restored(masks, of_groups)
     if running.directions is not None:
         running.directions.restore(groups["directions"])
     if running.alarm is not None:

@@ -29,7 +29,7 @@ from likeset._typing import Array
 from likeset.arguments import error_level, file_path
 from likeset.embedded import NOTHING
 from likeset.errors import FileFormatError, InvalidArgumentError, MissingPackageError, PieceError
-from likeset.families.nuisance_family import NuisanceFamily
+from likeset.families.answers import nuisance
 from likeset.persistence.archive import Archive, header_bytes, write_archive
 from likeset.persistence.atomic_file import replace_file
 from likeset.persistence.descriptions import MAX_PIECES, count_of, describe, piece_from
@@ -191,7 +191,7 @@ def _sequence_from(archive: Archive | Part, own: dict[str, Any]) -> ConfidenceSe
     shown = {role: piece for role, piece in todo.items() if not has_state(piece)}
     with _blaming_the_file(archive, arguments_too=not is_own):
         data = rebuilt(sequence, rows, shown.values(), limits)
-    hold_evidence = running.alarm is not None or isinstance(sequence.family, NuisanceFamily)
+    hold_evidence = running.alarm is not None or nuisance(sequence.family) is not None
     agree = same_coordinates(saved, running.ledger.merged.coordinates) and _sealed(
         archive, rows, states, heard, hold_evidence
     )

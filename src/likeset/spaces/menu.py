@@ -29,9 +29,8 @@ from likeset._typing import Array
 from likeset.arguments import positive, real_array
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.extras import optional_packages
-from likeset.families.answers import information, mean_link
+from likeset.families.answers import information, mean_link, nuisance
 from likeset.families.base import Family
-from likeset.families.nuisance_family import NuisanceFamily
 
 if TYPE_CHECKING:
     from likeset.spaces.rkhs import RKHS
@@ -112,12 +111,12 @@ class Menu:
     def _height(self, family: Family) -> float:
         if self.height is not None:
             return self.height
-        if isinstance(family, NuisanceFamily) and family.nuisance != "shape":
+        if nuisance(family) not in (None, "shape"):
             raise InvalidArgumentError(
                 "height", None, f"is missing, and {family!r} has no unit to choose it in",
                 "give height=, how far the function may be from zero: e.g. the largest outcome that is possible",
             )  # fmt: skip
-        unit = 1.0 if isinstance(family, NuisanceFamily) else float(information(family, np.zeros(1))[0]) ** -0.5
+        unit = 1.0 if nuisance(family) else float(information(family, np.zeros(1))[0]) ** -0.5
         link = mean_link(family)
         return HEIGHTS["log" if family.observation_shape or link is None else link] * unit
 

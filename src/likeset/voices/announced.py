@@ -10,7 +10,7 @@ from likeset._typing import Array, Mask
 from likeset.arguments import real_array, real_number
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.spaces.base import Space
-from likeset.voices.base import Membership, Voices
+from likeset.voices.base import Membership, Opened, Voices
 from likeset.voices.patience import Patience
 
 MOST = 4096  # contrasts, or pairs of arms: more would leave next to nothing of the error level to each
@@ -50,7 +50,7 @@ class Announced(Voices):
         """Which of the other voices hear everything."""
         return np.ones(1, dtype=bool) if self.others is None else self.others.whole(space)
 
-    def of(self, space: Space, x: Array, label: int = 0, opened: Array | None = None) -> Mask:
+    def of(self, space: Space, x: Array, label: int = 0, opened: Opened | None = None) -> Mask:
         """Which of the other voices hear the group."""
         return np.ones(1, dtype=bool) if self.others is None else self.others.of(space, x, label, opened)
 
@@ -59,9 +59,9 @@ class Announced(Voices):
         """Whether windows of the other voices open by themselves."""
         return self.others is not None and self.others.opening
 
-    def _look(self, space: Space, x: Array, opened: Array) -> tuple[bool, int]:
+    def _look(self, space: Space, x: Array, opened: Opened) -> tuple[Opened, int]:
         """As the other voices say."""
-        return (False, 0) if self.others is None else self.others._look(space, x, opened)
+        return (opened, 0) if self.others is None else self.others._look(space, x, opened)
 
 
 def rows_of(name: str, value: Any) -> Array:

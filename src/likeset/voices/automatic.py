@@ -42,12 +42,9 @@ from __future__ import annotations
 import numpy as np
 
 from likeset._typing import Array
-from likeset.families.answers import fast_windows
+from likeset.families.answers import fast_windows, nuisance
 from likeset.families.base import Family
 from likeset.families.canonical import canonical_form
-from likeset.families.curve_family import CurveFamily
-from likeset.families.laplace import Laplace
-from likeset.families.nuisance_family import NuisanceFamily
 from likeset.spaces.base import Space
 from likeset.spaces.linear import Linear
 from likeset.voices.announced import MOST
@@ -72,19 +69,10 @@ def automatic_voices(
     """The voices that were measured to be best for a purpose; None is the joint set."""
     if not fast_windows(family):
         return None
-    if not np.isfinite(space.bound):
-        quick = isinstance(space, Linear) and isinstance(family, CurveFamily | Laplace)
-        return Patience() if quick and purpose != "optimism" else None
     if isinstance(space, Linear):
-        if purpose == "optimism":
-            return _around(family, space, arms)
-        if purpose in ("largest", "smallest") and _alone(family, arms):
-            return Duels(arms, purpose == "largest")
-        if space.dim < SEVERAL:
-            return Patience()
-        if arms is None or len(arms) < 2:
-            return Patience().beside(OpeningWindows(correlation=ALIKE))
-        return Patience().beside(Windows.covering(space, arms, correlation=ALIKE))
+        return _in_linear_model(family, space, arms, purpose)
+    if not np.isfinite(space.bound):
+        return None
     if not isinstance(space, Correlated):
         return None
     if getattr(space, "domain", None) is not None:
@@ -96,9 +84,24 @@ def automatic_voices(
     return Patience(voices=3, ratio=4.0).within(Windows.covering(space, arms, correlation=0.6))
 
 
+def _in_linear_model(family: Family, space: Linear, arms: Array | None, purpose: str) -> Voices | None:
+    bounded = bool(np.isfinite(space.bound))
+    if not fast_windows(family, bounded):
+        return None
+    if purpose == "optimism":
+        return _around(family, space, arms) if bounded else None
+    if bounded and purpose in ("largest", "smallest") and _alone(family, arms):
+        return Duels(arms, purpose == "largest")
+    if space.dim < SEVERAL:
+        return Patience()
+    if not bounded or arms is None or len(arms) < 2:
+        return Patience().beside(OpeningWindows(correlation=ALIKE))
+    return Patience().beside(Windows.covering(space, arms, correlation=ALIKE))
+
+
 def _alone(family: Family, arms: Array | None) -> bool:
     """Whether arms tell nothing about each other, so that comparing them two by two loses nothing."""
-    if arms is None or not 2 <= len(arms) <= MOST or isinstance(family, NuisanceFamily):
+    if arms is None or not 2 <= len(arms) <= MOST or nuisance(family):
         return False
     if canonical_form(family) is None:
         return False

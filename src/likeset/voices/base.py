@@ -22,6 +22,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf, log
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -60,8 +61,8 @@ class Voices(ABC):
         """Membership before anything was seen; a typed error if these voices do not fit the space."""
 
     @abstractmethod
-    def of(self, space: Space, x: Array, label: int = 0, opened: Array | None = None) -> Mask:
-        """Which voices hear observations at x (one row) of class ``label``; ``opened`` as in :meth:`look`."""
+    def of(self, space: Space, x: Array, label: int = 0, opened: Opened | None = None) -> Mask:
+        """Which voices hear observations at x (one row) of class ``label``; ``opened`` once x was seen."""
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -76,9 +77,9 @@ class Voices(ABC):
         """Whether windows open by themselves: then ``look`` is asked before every observation."""
         return False
 
-    def _look(self, space: Space, x: Array, opened: Array) -> tuple[bool, int]:
-        """Whether a window opens at x, ``opened`` (rows, in order) being the centres so far; how many then hold x."""
-        return False, 0
+    def _look(self, space: Space, x: Array, opened: Opened) -> tuple[Opened, int]:
+        """What has opened once x was seen, ``opened`` before; and how many of these windows hold x."""
+        return opened, 0
 
     def whole(self, space: Space) -> Mask:
         """Which voices hear every observation, now and for ever; False where that is not known beforehand."""
@@ -87,6 +88,25 @@ class Voices(ABC):
     def directions(self, family: Family, space: Space) -> Directions | None:
         """The sums of directional voices before anything was seen, None if there are none; or a typed error."""
         return None
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Windows that have opened by themselves, in order; immutable.
+
+    ``centres`` are covariates, one row each. Where columns have no common unit, ``frames`` has the column's middle and
+    unit of every window (windows, 2, dim), and ``range`` the least and largest entries so far (2, dim).
+    """
+
+    centres: Array
+    frames: Array
+    range: Array | None = None
+
+    @classmethod
+    def none(cls, space: Space) -> Opened:
+        """Before anything was seen."""
+        shape = space.covariate_shape
+        return cls(np.zeros((0, *shape)), np.zeros((0, 2, *shape)))
 
 
 class SharedMasks:
@@ -106,8 +126,8 @@ class Membership:
 
     def __init__(self, voices: Voices, space: Space, log_shares: Array, masks: Mask) -> None:
         self.voices, self.space, self.log_shares = voices, space, log_shares
-        self.opened = np.zeros((0, *space.covariate_shape))  # centres of windows that opened by themselves
-        self._looks: dict[bytes, tuple[Array | None, tuple[bool, int]]] = {}
+        self.opened = Opened.none(space)
+        self._looks: dict[bytes, tuple[Opened, tuple[Opened, int]]] = {}
         self._size = masks.shape[1]
         self._table = SharedMasks(masks.T, max(16, self._size))
 
@@ -127,25 +147,21 @@ class Membership:
         known = self.voices.label(spread()) if self.voices.gauged else 0
         return known + CLASSES * self._look(x)[1] if self.voices.opening else known
 
-    def _look(self, x: Array) -> tuple[bool, int]:
-        """What voices say of x, remembered as long as no further window opens."""
+    def _look(self, x: Array) -> tuple[Opened, int]:
+        """What voices say of x, remembered as long as nothing changes."""
         key = x.tobytes()
-        opened, found = self._looks.get(key, (None, (False, 0)))
-        if opened is not self.opened:
-            found = self.voices._look(self.space, x, self.opened)
-            if len(self._looks) >= MANY:  # covariates that hardly come again are not worth their memory
-                self._looks.clear()
-            self._looks[key] = self.opened, found
+        known = self._looks.get(key)
+        if known is not None and known[0] is self.opened:
+            return known[1]
+        found = self.voices._look(self.space, x, self.opened)
+        if len(self._looks) >= MANY:  # covariates that hardly come again are not worth their memory
+            self._looks.clear()
+        self._looks[key] = self.opened, found
         return found
-
-    def _opened_with(self, x: Array) -> Array:
-        """Centres of the windows that are open once x was seen."""
-        opens = self.voices.opening and self._look(x)[0]
-        return np.concatenate([self.opened, x[None]]) if opens else self.opened
 
     def including(self, x: Array, label: int = 0) -> Membership:
         """The same with one more group: observations at x of class ``label``."""
-        opened = self._opened_with(x)
+        opened = self._look(x)[0] if self.voices.opening else self.opened
         row = self.voices.of(self.space, x, label, opened)
         table, n = self._table, self._size
         if table.filled != n or n == len(table.rows):
@@ -179,16 +195,16 @@ class Membership:
         return {"masks": self.masks.astype(np.float64)}
 
     def restored(self, state: dict[str, Array], covariates: Array | None = None) -> Membership:
-        """The membership whose ``state`` this is; the distinct covariates seen, in order, tell which windows opened."""
+        """The membership whose ``state`` this is; the covariate of every group, in order, tells which windows opened."""
         if self.voices.opening and covariates is None:
             raise ValueError("the covariates are missing, which tell the windows that have opened")
         masks = np.asarray(state["masks"])
         if masks.ndim != 2 or len(masks) != len(self.log_shares) or not np.isin(masks, (0.0, 1.0)).all():
             raise ValueError("the masks do not fit the voices")
         made = Membership(self.voices, self.space, self.log_shares, masks.astype(bool))
-        if covariates is not None:
-            for x in covariates if self.voices.opening else ():
-                made.opened = made._opened_with(x)
+        if covariates is not None and self.voices.opening:
+            for x in covariates:
+                made.opened = made._look(x)[0]
         return made
 
 

@@ -22,9 +22,9 @@ import numpy as np
 
 from likeset.arguments import flag
 from likeset.errors import InvalidArgumentError, ShapeError
+from likeset.families.answers import nuisance
 from likeset.families.base import Family
 from likeset.families.canonical import canonical_form
-from likeset.families.nuisance_family import NuisanceFamily
 from likeset.spaces.base import Space, checked_space
 from likeset.voices.announced import Announced, rows_of
 from likeset.voices.base import Membership
@@ -88,7 +88,7 @@ class Duels(Announced):
     def directions(self, family: Family, space: Space) -> None:
         """Counts suffice, so there are no sums; a typed error if the family is not of the right kind."""
         checked_space(space)
-        if canonical_form(family) is None or isinstance(family, NuisanceFamily):
+        if canonical_form(family) is None or nuisance(family):
             raise InvalidArgumentError(
                 "voices", self, f"cannot be had for {family!r}",
                 "use an exponential family such as Bernoulli or Poisson, or Patience()",

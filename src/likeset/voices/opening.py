@@ -11,6 +11,11 @@ observation at its centre included, and nothing from before:
 The mask is made of x_1, ..., x_s. All of these are known before y_s, so it is a predictable weight, and
 :mod:`~likeset.voices.base` applies word for word. A window that has not opened yet has ratio one.
 
+Without a bound of |theta| the columns of a linear model have no common unit, and neither has their correlation. Then
+columns are measured by what was seen of them (:mod:`~likeset.voices.frames`): by their range so far to decide whether
+a window opens, and by their range when the window opened to decide whether it holds a covariate. Ranges are made of
+covariates, x_s included, so that masks are as predictable as before.
+
 Observations of one covariate before and after another window around it has opened belong to different groups: the
 class of an observation says how many open windows held it at its time. As windows open in an order, the number tells
 which.
@@ -18,6 +23,7 @@ which.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +31,8 @@ import numpy as np
 from likeset._typing import Array, Mask
 from likeset.arguments import positive_integer
 from likeset.spaces.base import Space
-from likeset.voices.base import CLASSES, Membership, Voices
+from likeset.voices.base import CLASSES, Membership, Opened, Voices
+from likeset.voices.frames import correlations, frame_of, in_frames, range_with, says_something, widens
 from likeset.voices.windows import correlation_of, inside_unit_interval
 
 MOST = 30  # windows: more of them leave little of the error level to each
@@ -71,20 +78,35 @@ class OpeningWindows(Voices):
         """They do."""
         return True
 
-    def _look(self, space: Space, x: Array, opened: Array) -> tuple[bool, int]:
+    def _look(self, space: Space, x: Array, opened: Opened) -> tuple[Opened, int]:
         """A window opens at x if x is unlike all centres, as long as there is one left."""
-        similar = self._similar(space, x, opened)
-        opens = len(opened) < self.windows and bool(similar.max(initial=0.0) < self.cover)
-        return opens, int((similar >= self.correlation).sum()) + opens
+        holding = int((_similar(space, x, opened) >= self.correlation).sum())
+        if not in_frames(space):
+            similar, frame = _similar(space, x, opened), np.zeros((2, *x.shape))
+        else:
+            opened = replace(opened, range=range_with(x, opened.range)) if widens(x, opened.range) else opened
+            assert opened.range is not None
+            frame = frame_of(opened.range)
+            similar = correlations(opened.centres, frame[None], x)
+            if not says_something(x, frame):
+                return opened, holding
+        if len(opened.centres) == self.windows or similar.max(initial=0.0) >= self.cover:
+            return opened, holding
+        centres, frames = np.concatenate([opened.centres, x[None]]), np.concatenate([opened.frames, frame[None]])
+        return replace(opened, centres=centres, frames=frames), holding + 1
 
-    def of(self, space: Space, x: Array, label: int = 0, opened: Array | None = None) -> Mask:
+    def of(self, space: Space, x: Array, label: int = 0, opened: Opened | None = None) -> Mask:
         """The first windows that hold x, as many as were open."""
-        holding = np.flatnonzero(self._similar(space, x, opened) >= self.correlation)[: label // CLASSES]
         mask = np.zeros(self.windows, dtype=bool)
-        mask[holding] = True
+        if opened is not None:
+            mask[np.flatnonzero(_similar(space, x, opened) >= self.correlation)[: label // CLASSES]] = True
         return mask
 
-    def _similar(self, space: Space, x: Array, opened: Array | None) -> Array:
-        if opened is None or len(opened) == 0:
-            return np.zeros(0)
-        return np.asarray(np.abs(correlation_of(space)(opened, x[None])[:, 0]))
+
+def _similar(space: Space, x: Array, opened: Opened) -> Array:
+    """|correlation| of x with every centre, each as its window measures it."""
+    if not len(opened.centres):
+        return np.zeros(0)
+    if in_frames(space):
+        return correlations(opened.centres, opened.frames, x)
+    return np.asarray(np.abs(correlation_of(space)(opened.centres, x[None])[:, 0]))

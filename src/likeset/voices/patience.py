@@ -28,7 +28,7 @@ from likeset._typing import Array, Mask
 from likeset.arguments import positive_integer, real_number
 from likeset.errors import InvalidArgumentError
 from likeset.spaces.base import Space
-from likeset.voices.base import CLASSES, Membership, Voices
+from likeset.voices.base import CLASSES, Membership, Opened, Voices
 
 MOST = 24  # voices: with a ratio of 2 the last one waits for a variance of 1e-7, reached after some 1e7 observations
 
@@ -101,7 +101,7 @@ class Patience(Voices):
         """The first."""
         return np.arange(len(self.shares)) == 0
 
-    def of(self, space: Space, x: Array, label: int = 0, opened: Array | None = None) -> Mask:
+    def of(self, space: Space, x: Array, label: int = 0, opened: Opened | None = None) -> Mask:
         """Voices up to the label."""
         return np.arange(len(self.shares)) <= label % CLASSES
 
@@ -139,7 +139,7 @@ class _Pair(Voices):
         """Whether windows of either open by themselves."""
         return self.first.opening or self.second.opening
 
-    def _look(self, space: Space, x: Array, opened: Array) -> tuple[bool, int]:
+    def _look(self, space: Space, x: Array, opened: Opened) -> tuple[Opened, int]:
         """As the one says whose windows do."""
         return (self.first if self.first.opening else self.second)._look(space, x, opened)
 
@@ -175,7 +175,7 @@ class Beside(_Pair):
         """Those of either."""
         return np.concatenate([self.first.whole(space), self.second.whole(space)])
 
-    def of(self, space: Space, x: Array, label: int = 0, opened: Array | None = None) -> Mask:
+    def of(self, space: Space, x: Array, label: int = 0, opened: Opened | None = None) -> Mask:
         """Which voices of either hear the group."""
         return np.concatenate([part.of(space, x, label, opened) for part in (self.first, self.second)])
 
@@ -204,7 +204,7 @@ class Within(_Pair):
         """Pairs of voices that both hear everything."""
         return np.logical_and.outer(self.first.whole(space), self.second.whole(space)).ravel()
 
-    def of(self, space: Space, x: Array, label: int = 0, opened: Array | None = None) -> Mask:
+    def of(self, space: Space, x: Array, label: int = 0, opened: Opened | None = None) -> Mask:
         """Pairs of voices that both hear the group."""
         return np.logical_and.outer(*(part.of(space, x, label, opened) for part in (self.first, self.second))).ravel()
 

@@ -24,7 +24,7 @@ from likeset._typing import Array, Mask
 from likeset.arguments import positive_integer, real_array, real_number
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.spaces.base import Space, checked_space
-from likeset.voices.base import Membership, Voices
+from likeset.voices.base import Membership, Opened, Voices
 
 MAX_WINDOWS = 256
 
@@ -140,7 +140,7 @@ class Windows(Voices):
         count = len(self.centres) + 1 + bool(self.joint_share)
         return (np.arange(count) == count - 1) & bool(self.joint_share)
 
-    def of(self, space: Space, x: Array, label: int = 0, opened: Array | None = None) -> Mask:
+    def of(self, space: Space, x: Array, label: int = 0, opened: Opened | None = None) -> Mask:
         """Which windows the covariate x (one row) belongs to; classes do not matter."""
         around = np.abs(correlation_of(space)(self.centres, x[None])[:, 0]) >= self.correlation
         outside = [not around.any()]
@@ -185,7 +185,7 @@ class MaskedWindows(Voices):
         weights = np.append(weights, weights.mean())
         return Membership(self, space, np.log(weights / weights.sum()), np.zeros((len(weights), 0), dtype=bool))
 
-    def of(self, space: Space, x: Array, label: int = 0, opened: Array | None = None) -> Mask:
+    def of(self, space: Space, x: Array, label: int = 0, opened: Opened | None = None) -> Mask:
         """Which windows the covariate x (one row) belongs to; classes do not matter."""
         listed = np.flatnonzero((self.covariates == x).all(axis=1))
         inside = self.masks[:, listed[0]] if len(listed) else np.zeros(len(self.masks), dtype=bool)
