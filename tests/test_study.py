@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import likeset as ls
+from likeset.study.frames import columns_of
 
 VARIANTS = {"variant": ["A", "B", "C"]}
 
@@ -155,6 +156,28 @@ def test_a_bad_definition_is_refused(kind):
     assert caught.value.remedy
 
 
+def test_generators_batches_of_arrow_and_arrays_of_levels():
+    frame = visits(30)
+    told = signup(factors={"variant": np.array(["A", "B", "C"])})
+    told.tell(row for row in frame.to_dict("records"))
+    for factors, rows in (
+        (pd.Index(["A", "B", "C"]), pa.table(frame).to_batches()[0]),
+        (pl.Series(["A", "B", "C"]), pa.table(frame).to_reader()),
+    ):
+        study = signup(factors={"variant": factors})
+        study.tell(rows)
+        assert study.rows() == told.rows()
+
+
+def test_frames_that_nearly_fit_are_told_what_to_mend():
+    twice = pd.DataFrame([["A", "B", 1, 1]], columns=["variant", "variant", "converted", "id"])
+    text = [{"variant": "A", "converted": "1", "id": 1}]
+    huge = [{"variant": "A", "converted": 10**400, "id": 1}]
+    for rows, said in ((twice, "two columns of one name"), (text, "but text; make the column"), (huge, "is too large")):
+        with pytest.raises(ls.InvalidArgumentError, match=said):
+            signup().tell(rows)
+
+
 # -- keys and order ----------------------------------------------------------------------------------------------------
 
 
@@ -174,6 +197,26 @@ def test_rows_that_come_again_are_counted_once_and_restated_ones_refused():
     with pytest.raises(ls.RestatedRowError):
         study.tell([{"variant": "A", "converted": 0, "id": "n"}, {"variant": "A", "converted": 1, "id": "n"}])
     assert study.n == 50
+
+
+@pytest.mark.parametrize("told", [[1, 2], [1.0, 2.0], ["1.0", "2"]], ids=str)
+@pytest.mark.parametrize("again", [[1, 2], [1.0, 2.0], ["1", "2.0"]], ids=str)
+def test_whole_numbers_are_one_key_however_a_frame_holds_them(told, again):
+    study, rows = signup(), {"variant": ["A", "B"], "converted": [1, 0]}
+    study.tell(rows | {"id": told})
+    assert study.tell(rows | {"id": again}).repeated == 2
+    with pytest.raises(ls.RestatedRowError):
+        study.tell({"variant": ["A"], "converted": [0], "id": again[:1]})
+
+
+def test_keys_that_earlier_releases_wrote_are_known(monkeypatch):
+    study, rows = signup(), {"variant": ["A", "B"], "converted": [1, 0], "id": [1.0, 2.0]}
+    with monkeypatch.context() as before:
+        before.setattr("likeset.study.batch.key_text", str)
+        study.tell(rows)
+    assert study.tell(rows).repeated == 2 == study.tell(rows | {"id": [1, 2]}).repeated
+    with pytest.raises(ls.RestatedRowError):
+        study.tell(rows | {"converted": [1, 1]})
 
 
 def test_the_same_rows_without_a_key_are_warned_about():
@@ -569,9 +612,65 @@ def test_intervals_that_are_not_of_the_outcome_say_so():
     study = ls.Study("l", factors={"arm": ["a", "b"]}, outcome=outcome, control="a", store=None)
     study.tell({"arm": ["a", "b"] * 20, "t": np.random.default_rng(0).exponential(size=40)})
     text = study.summary()
-    assert "interval of z" in text and "The shape is not known" in text and "b against a is not decided yet." in text
+    assert (
+        "interval of z" in text
+        and "The shape is not known" in text
+        and "b against a is not decided yet: the ratio of hazards lies in" in text
+    )
     known = ls.Study("l", factors={"arm": ["a", "b"]}, outcome={"t": ls.Weibull(1.0)}, control="a", store=None)
     assert "of z" not in known.summary()
+
+
+@pytest.mark.parametrize("family", ["bernoulli", "poisson", "weibull(shape=1.5)", "logweibull(shape=1.5)"])
+def test_contrasts_of_a_table_are_those_of_the_set(family):
+    """With several factors no pairs are announced: the set's own contrasts, as sharp as they are."""
+    rng, n = np.random.default_rng(0), 150
+    frame = {"v": rng.choice(["A", "B"], n), "w": rng.choice(["m", "f"], n), "y": rng.integers(0, 2, n) + 0.0}
+    frame["y"] += 0.0 if family in ("bernoulli", "poisson") else rng.random(n) + 0.1
+    factors = {"v": ["A", "B"], "w": ["m", "f"]}
+    study = ls.Study("s", factors=factors, outcome={"y": family}, control="A", alarm=False, store=None)
+    study.tell(frame)
+    row, kinds = study.rows()[1], {"bernoulli": ("difference", "ratio", "odds"), "poisson": ("difference", "ratio")}
+    told = [of for of in ("difference", "ratio", "odds") if row[f"{of}_lower"] is not None]
+    # Logarithms of lifetimes have no sign: their ratio means nothing.
+    assert tuple(told) == kinds.get(family, ("difference",) if "log" in family else ("difference", "ratio"))
+    x, other = (rows[0] for rows in (study.definition.asked(columns_of([{"v": v, "w": "m"}])) for v in "BA"))
+    for of in told:
+        own = study.set.contrast(x, other, of)
+        assert (row[f"{of}_lower"], row[f"{of}_upper"]) == (own.lower[0], own.upper[0])
+
+
+@pytest.mark.parametrize("family", ["logweibull(shape=2)", "weibull(shape=2)", "gaussian", "poisson"])
+def test_without_rows_no_mean_is_excluded(family):
+    factors = {"v": [1, 2], "w": ["m", "f"]}
+    row = ls.Study("s", factors=factors, outcome={"y": family}, control=1, store=None).rows()[1]
+    least = -np.inf if family in ("gaussian", "logweibull(shape=2)") else 0.0
+    assert (row["lower"], row["upper"]) == (least, np.inf)
+    assert (row["difference_lower"], row["difference_upper"]) == (-np.inf, np.inf)
+
+
+def test_odds_of_several_trials_are_those_of_one():
+    study = ls.Study("s", factors={"v": [1, 2]}, outcome={"y": ls.Binomial(3)}, control=1, store=None)
+    study.tell({"v": [1, 2] * 40, "y": [1, 2] * 40})
+    row = study.rows()[1]
+    assert row["odds"] == pytest.approx(4.0, rel=0.01) and row["odds_lower"] < row["odds"] < row["odds_upper"]
+
+
+def test_where_the_shape_is_unknown_levels_are_compared_by_their_hazards():
+    """Hazards are p t^(p - 1) exp(z): their ratio is exp of the difference in z, and 2^-1.5 here, whatever p is."""
+    rng = np.random.default_rng(0)
+    late = rng.integers(0, 2, 400)
+    study = ls.Study("s", factors={"late": [0, 1]}, outcome={"t": ls.Weibull(ls.Unknown())}, control=0, store=None)
+    study.tell({"late": late, "t": rng.weibull(1.5, 400) * np.where(late, 2.0, 1.0)})
+    control, row = study.rows()
+    low, high = study.set.interval([[-1.0, 1.0]])
+    assert (row["hazard_lower"], row["hazard_upper"]) == (np.exp(low[0]), np.exp(high[0]))
+    assert row["hazard_lower"] < 2**-1.5 < row["hazard_upper"] < 1 and row["verdict"] == "better"
+    assert row["hazard"] == pytest.approx(np.exp(row["z"] - control["z"])) and control["hazard_lower"] is None
+    assert "the ratio of hazards lies in" in study.summary() and "hazard ratio" in study._repr_html_()
+    axes = study.plot(over_time=False)
+    assert "hazard ratio" in axes.get_xlabel()
+    plt.close(axes.figure)
 
 
 def test_survival_curves_cover_every_shape_of_the_set():

@@ -1,5 +1,6 @@
 """``likeset watch`` and ``likeset study``: answers, files, exit codes, one-line errors."""
 
+import gzip
 import json
 import os
 import shlex
@@ -167,6 +168,7 @@ def test_watch_says_how_to_keep_the_rows(run, tmp_path):
     out = run("watch", "v.csv", *OPTIONS, "--by", "variant", "--alpha", "0.1", "--no-alarm")[1]
     (command,) = [line.strip() for line in out.splitlines() if line.strip().startswith("likeset study new")]
     assert run(*shlex.split(command)[1:])[0] == 0
+    assert "  likeset study tell v v.csv" in out.splitlines()
     assert run("study", "tell", "v", "v.csv")[0] == 0
     made = ls.Study.open("v", tmp_path / "likeset.db", read_only=True).definition
     assert (made.alpha, made.alarm, made.control) == (0.1, False, {"variant": "A"})
@@ -231,3 +233,48 @@ def test_every_command_of_a_study_speaks_json(run, tmp_path):
     ):
         code, out, _ = run("study", *arguments, "--json")
         assert code == 0 and wanted.items() <= json.loads(out).items(), out
+
+
+def test_files_that_are_no_plain_csv(run, tmp_path):
+    write_visits(tmp_path / "v.csv", 60)
+    (tmp_path / "v.csv.gz").write_bytes(gzip.compress((tmp_path / "v.csv").read_bytes()))
+    plain, packed = (
+        json.loads(run("watch", name, *OPTIONS, "--by", "variant", "--json")[1]) for name in ("v.csv", "v.csv.gz")
+    )
+    assert plain["rows"] == packed["rows"]
+    (tmp_path / "half.gz").write_bytes((tmp_path / "v.csv.gz").read_bytes()[:150])
+    (tmp_path / "v.xlsx").write_bytes(b"PK\x03\x04" + bytes(100))
+    (tmp_path / "about.csv").write_text("# written by a tool\nvariant,converted\nA,1\n")
+    (tmp_path / "v.parquet").write_bytes(b"PAR1")
+    for name, more, said in (
+        ("half.gz", [], "cannot be unpacked"),
+        ("v.xlsx", [], "save the table as CSV"),
+        ("about.csv", [], "begins with '# written by a tool'"),
+        ("v.parquet", ["--follow"], "leave --follow out"),
+        ("-", ["--follow"], "write --by variant=A,B,C"),  # which levels there will be nobody knows
+    ):
+        code, _, err = run("watch", name, *OPTIONS, "--by", "variant", *more)
+        assert code == 2 and said in err and len(err.splitlines()) == 1, (name, err)
+
+
+def test_pictures_have_an_ending_that_is_known(run, tmp_path):
+    assert run("study", "new", "s", *OPTIONS, "--by", "variant=A,B")[0] == 0
+    code, _, err = run("study", "plot", "s", "s.foo")
+    assert code == 2 and "no ending of a picture" in err and "png" in err
+
+
+def test_a_refuted_model_comes_with_what_to_do_and_not_with_a_way_to_keep_it(run, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = "".join(f"{'AB'[i % 2]},{value}\n" for i, value in enumerate(rng.standard_cauchy(400).round(3)))
+    (tmp_path / "tails.csv").write_text("variant,y\n" + rows)
+    code, out, _ = run("watch", "tails.csv", "--outcome", "y", "--family", "gaussian", "--by", "variant")
+    assert code == 3 and "--no-alarm" in out and "study new" not in out
+
+
+def test_long_names_are_cut_in_the_table_of_a_terminal(run, tmp_path):
+    write_visits(tmp_path / "v.csv", 40)
+    text = (tmp_path / "v.csv").read_text().replace(",B,", f',"{"x" * 300}\n{"y" * 300}",')
+    (tmp_path / "v.csv").write_text(text)
+    out = run("watch", "v.csv", *OPTIONS, "--by", "variant")[1].splitlines()
+    (row,) = [line for line in out if "xxx…" in line]
+    assert row.split("  ")[0] == f"{'x' * 20}…{'y' * 19}" and len(row) < 200

@@ -28,7 +28,8 @@ TIED = (
     "narrow as that. If outcomes are tied because they are rounded, or are zeros where nothing happened, this law does "
     "not fit them: ask how often they are zero, and how large the others are, in studies of their own."
 )
-_NEUTRAL = {"difference": 0.0, "ratio": 1.0, "odds": 1.0}
+ROUGHLY = "If a model that is only roughly right will do, say so before the first row: alarm=False, or --no-alarm."
+_NEUTRAL = {"difference": 0.0, "ratio": 1.0, "odds": 1.0, "hazard": 1.0}
 
 
 def alarm(s: LikelihoodSet) -> dict[str, Any]:
@@ -45,6 +46,8 @@ def alarm(s: LikelihoodSet) -> dict[str, Any]:
             f"No parameter is plausible: at level {s.alpha:g} the data refute the model{beaten}. Check the family and "
             "its scale, the order of the rows, and what the outcome depends on; no interval below can be trusted."
         )
+        if said is not None:
+            text += f" {ROUGHLY}"
     elif said is not None and s.n_observations:
         text = f"The alarm is quiet: {said.beaten}."
     if s.fits_without_noise:
@@ -173,8 +176,8 @@ def _fill_comparisons(
     if compared:  # the sign of an announced pair is that of its own set
         own = announced_pairs(s, np.array([asked[i].x for i in compared]), against)
         for at in np.flatnonzero(own).tolist():
-            k, ends_of_mean = tested.index(compared[at]), found["difference"]
-            ends_of_z = ends_of_mean.lower[at], ends_of_mean.upper[at]
+            k = tested.index(compared[at])
+            ends_of_z = tuple(end[at] for end in found["difference"])
             low[k], high[k] = ends_of_z if scale.rises else (-ends_of_z[1], -ends_of_z[0])
     margin, log_e_of_margin = definition.margin, None
     if margin is not None and compared:
@@ -186,17 +189,20 @@ def _fill_comparisons(
         ends = {}
         if asked[i].is_level:
             at = compared.index(i)
-            ends = {of: (float(c.lower[at]), float(c.upper[at])) for of, c in found.items()}
+            ends = {of: (float(lower[at]), float(upper[at])) for of, (lower, upper) in found.items()}
+            if scale.link == "none":  # lifetimes: the rate is exp(z), times what is common to all levels
+                ends["hazard"] = asking.exponentials((low[k], high[k]))
         log_e_value = None if log_e is None else float(log_e[k])
         limit = -math.log(s.alpha)
         decided = bool(low[k] > 0 or high[k] < 0) and (log_e_value is None or log_e_value > limit)
         higher = bool(low[k] > 0) == scale.rises
         if not decided and log_e_value is not None:  # what rounding has decided in one place only is open everywhere
             log_e_value = min(log_e_value, limit)
-        ends = {of: _agreeing(pair, _NEUTRAL[of], decided, higher) for of, pair in ends.items()}
+        rises = {of: higher if of != "hazard" else bool(low[k] > 0) for of in ends}
+        ends = {of: _agreeing(pair, _NEUTRAL[of], decided, rises[of]) for of, pair in ends.items()}
         for of, (a, b) in ends.items():
             line |= {f"{of}_lower": _plain(a), f"{of}_upper": _plain(b)}
-            line[of] = _contrast(of, means[i], control.get(asked[i].factor))
+            line[of] = _contrast(of, means[i], control.get(asked[i].factor), scale.top)
         if log_e_value is not None:
             line["e_value"] = _e_value(log_e_value)
             line["p_value"] = math.exp(-min(max(log_e_value, 0.0), 700.0))
@@ -235,13 +241,15 @@ def _e_value(nats: float) -> float:
     return math.exp(min(nats, 700.0))
 
 
-def _contrast(of: str, mean: float | None, control: float | None) -> float | None:
+def _contrast(of: str, mean: float | None, control: float | None, top: float) -> float | None:
     if mean is None or control is None:
         return None
     if of == "difference":
         return mean - control
+    if of == "hazard":
+        return math.exp(min(mean - control, 700.0))
     try:
-        return mean / control if of == "ratio" else (mean / (1 - mean)) / (control / (1 - control))
+        return mean / control if of == "ratio" else (mean / (top - mean)) / (control / (top - control))
     except ZeroDivisionError:
         return None
 

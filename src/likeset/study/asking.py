@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from likeset._typing import Array
-from likeset.answers.mean_contrasts import announced_pairs, within_pairs
+from likeset.answers.mean_contrasts import within_pairs
 from likeset.errors import InvalidArgumentError, LikesetError
+from likeset.families.answers import mean_link
 from likeset.families.base import Family
 from likeset.sets import LikelihoodSet
 
 Ends = tuple[Array, Array]
-Pair = tuple[float, float]
 _PROBES = np.linspace(-3.0, 3.0, 13)
-_FAR = 1e3
-_PIECES = 512
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """Certified ends of a contrast of means, one entry per pair."""
-
-    lower: Array
-    upper: Array
+_FAR, _ENDLESS = 1e300, 1e290
 
 
 class Scale:
     """How E[y] depends on z, as the family says it: ``link`` is "identity", "log", "logit", "other", or "none".
 
-    "none": the mean depends on a number that nobody knows, too; tables then speak of z.
+    "none": the mean depends on a number that nobody knows, too; tables then speak of z. ``top``: the largest mean.
     """
 
     def __init__(self, family: Family) -> None:
@@ -43,9 +32,10 @@ class Scale:
             mean = np.asarray(family.mean(_PROBES), dtype=np.float64)
         except LikesetError:
             mean, law = None, family.known(family.typical)  # type: ignore[attr-defined]
-        self.link = "none" if mean is None else _link(mean, self._mean(np.array([_FAR]))[0])
         low, high = np.asarray(law.mean(_PROBES[[0, -1]]), dtype=np.float64)
         self.rises = bool(high >= low)
+        self.top = math.inf if mean is None else float(self._mean(np.array([math.inf if self.rises else -math.inf]))[0])
+        self.link = "none" if mean is None else _link(mean, self.top)
 
     def mean_ends(self, ends: Ends) -> Ends:
         """Ends of E[y] for ends of z; the mean is monotone in z, and may fall."""
@@ -57,17 +47,17 @@ class Scale:
     @property
     def contrasts(self) -> tuple[str, ...]:
         """Which contrasts make sense: ratios of positive means, odds of proportions."""
-        kinds = {"none": (), "identity": ("difference",), "logit": ("difference", "ratio", "odds")}
-        return kinds.get(self.link, ("difference", "ratio"))  # type: ignore[return-value]
+        if self.link == "none":
+            return ()
+        kinds = {"log": ("difference", "ratio"), "logit": ("difference", "ratio", "odds")}
+        return kinds.get(mean_link(self.family) or "", ("difference",))
 
     def _mean(self, z: Array) -> Array:
         """E[y] at z, infinite ends included."""
         with np.errstate(all="ignore"):
             mean = np.asarray(self.family.mean(np.clip(z, -_FAR, _FAR)), dtype=np.float64)
-            beyond = np.abs(z) > _FAR
-            if not beyond.any() or getattr(self, "link", "") != "identity":
-                return mean
-            return np.where(beyond, z, mean)
+            endless = (np.abs(z) >= _FAR) & (np.abs(mean) >= _ENDLESS)
+            return np.where(endless, np.copysign(np.inf, mean), mean)
 
 
 def predictor_ends(s: LikelihoodSet, X: Array) -> Ends:
@@ -75,67 +65,10 @@ def predictor_ends(s: LikelihoodSet, X: Array) -> Ends:
     return within_pairs(s, X, *s.interval(X))
 
 
-def contrasts(s: LikelihoodSet, scale: Scale, X: Array, Y: Array) -> dict[str, Contrast]:
-    """Difference, ratio and odds ratio of the means at rows X against rows Y, as far as they make sense.
-
-    Announced pairs of arms have sets of their own, all of whose answers agree. For other rows: exact where they are a
-    function of the difference in z. Otherwise outer bounds over all pairs of predictors that the intervals of both and
-    of their difference allow; ``LikelihoodSet.contrast`` has sharper ones, at a hundred times the cost.
-    """
-    announced = announced_pairs(s, X, Y)
-    if not announced.any():
-        return _by_intervals(s, scale, X, Y)
-    others = _by_intervals(s, scale, X[~announced], Y[~announced]) if not announced.all() else {}
-    found = {}
-    for of in scale.contrasts:
-        own, ends = s.contrast(X[announced], Y[announced], of), np.empty((2, len(X)))
-        ends[:, announced] = own.lower, own.upper
-        if others:
-            ends[:, ~announced] = others[of].lower, others[of].upper
-        found[of] = Contrast(*ends)
-    return found
-
-
-def _by_intervals(s: LikelihoodSet, scale: Scale, X: Array, Y: Array) -> dict[str, Contrast]:
-    between, one, other = s.interval(X - Y), s.interval(X), s.interval(Y)
-    exact = {"identity": "difference", "log": "ratio", "logit": "odds"}.get(scale.link)
-    found = {}
-    for of in scale.contrasts:
-        if of == exact:
-            found[of] = Contrast(*(between if of == "difference" else _exponentials(between)))
-            continue
-        top = [_largest(scale, of, *ends) for ends in _by_row(one, other, between)]
-        bottom = [_largest(scale, of, *ends) for ends in _by_row(other, one, (-between[1], -between[0]))]
-        with np.errstate(divide="ignore"):
-            low = -np.array(bottom) if of == "difference" else 1.0 / np.array(bottom)
-        found[of] = Contrast(low, np.array(top))
-    return found
-
-
-def _by_row(*ends: Ends) -> Iterator[list[tuple[float, float]]]:
-    for i in range(len(ends[0][0])):
-        yield [(float(low[i]), float(high[i])) for low, high in ends]
-
-
-def _largest(scale: Scale, of: str, x: Pair, y: Pair, between: Pair) -> float:
-    """Upper bound of m(zx) - m(zy), or of m(zx) / m(zy), over zx in x, zy in y with zx - zy in between.
-
-    The contrast is monotone in both, so its maximum lies on one edge, zx = zy + step, or in the corner if the edge
-    passes it by. The edge is cut into pieces; of each the best zx and the best zy bound it from above.
-    """
-    step = between[1] if scale.rises else between[0]
-    corner = (x[1], y[0]) if scale.rises else (x[0], y[1])
-    start, stop = max(y[0], x[0] - step), min(y[1], x[1] - step)
-    missed = step >= corner[0] - corner[1] if scale.rises else step <= corner[0] - corner[1]
-    if missed or not (math.isfinite(start) and math.isfinite(stop)) or start > stop:
-        zx, zy = np.array([corner[0]]), np.array([corner[1]])
-    else:
-        points = np.linspace(start, stop, _PIECES + 1)
-        zx, zy = (points[1:] + step, points[:-1]) if scale.rises else (points[:-1] + step, points[1:])
-    first, second = (scale.mean_ends((z, z))[0] for z in (zx, zy))
-    with np.errstate(all="ignore"):
-        values = first - second if of == "difference" else np.where(second > 0, first / second, np.inf)
-    return float(np.max(values))
+def contrasts(s: LikelihoodSet, scale: Scale, X: Array, Y: Array) -> dict[str, Ends]:
+    """Ends of the difference, ratio and odds ratio of the means at rows X against rows Y, as far as they make sense."""
+    found = {of: s.contrast(X, Y, of) for of in scale.contrasts}
+    return {of: (np.ravel(bounds.lower), np.ravel(bounds.upper)) for of, bounds in found.items()}
 
 
 def log_e_values(s: LikelihoodSet, X: Array) -> Array:
@@ -168,6 +101,7 @@ def _link(mean: Array, top: float) -> str:
     return "other"
 
 
-def _exponentials(ends: Ends) -> Ends:
+def exponentials(ends: Any) -> Any:
+    """Ends of exp(z) for ends of z."""
     with np.errstate(over="ignore"):
         return np.exp(ends[0]), np.exp(ends[1])

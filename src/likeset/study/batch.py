@@ -76,9 +76,19 @@ def read_batch(definition: Definition, frame: Columns, failed: bool = False) -> 
         recorded[definition.campaign.failed] = np.where(worked, 0.0, 1.0)
     keys = None
     if definition.key is not None:
-        keys = [str(value) for value in frame.values(definition.key)]
+        keys = [key_text(value) for value in frame.values(definition.key)]
         recorded[definition.key] = keys
     return Batch(x, y, recorded, keys, options, worked, constraints)
+
+
+def key_text(value: Any) -> str:
+    """A key as it is kept. A whole number is one key, however a frame or a file holds it.
+
+    >>> key_text(7), key_text(7.0), key_text("7.0"), key_text("07"), key_text(7.5)
+    ('7', '7', '7', '07', '7.5')
+    """
+    text = str(value)
+    return text[:-2] if text.endswith(".0") and text[:-2].removeprefix("-").isdecimal() else text
 
 
 def _heard(definition: Definition, frame: Columns) -> tuple[dict[str, Array], dict[str, Array], Array]:

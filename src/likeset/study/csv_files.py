@@ -8,17 +8,21 @@ ends is refused before it fills the memory.
 from __future__ import annotations
 
 import csv
+import gzip
 import io
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from likeset.errors import InvalidArgumentError, RowError
-from likeset.study.frames import Columns
+from likeset.study.frames import LONGEST_HEADING, Columns
 
 LONGEST_LINE = 1 << 20  # bytes
 SEPARATORS = ",;\t|"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 
 
 class CsvReader:
@@ -71,7 +75,7 @@ class CsvReader:
             if line == b"":
                 self._ended = True
                 if self._open.strip():
-                    raise self._broken("has a quote that is never closed", "close it")
+                    raise self._broken("has a quote that is never closed", 'close it; "" is a quote in a cell')
                 return None
             self._line += 1
             if len(line) > LONGEST_LINE or len(self._open) > LONGEST_LINE:
@@ -113,10 +117,11 @@ class CsvReader:
     def _checked(self, cells: list[str], line: int) -> list[str]:
         assert self.header is not None
         if len(cells) != len(self.header):
-            raise RowError(
-                self.name, self.rows_read + 1, None, f"has {len(cells)} cells under {len(self.header)} column names",
-                "mend the line: a cell that holds the separator needs quotes", line,
-            )  # fmt: skip
+            remedy = "mend the line: a cell that holds the separator needs quotes"
+            if not self.rows_read:
+                remedy += f"; the first line must hold the names, and begins with {self.header[0][:LONGEST_HEADING]!r}"
+            names = f"{len(self.header)} column name{'s' if len(self.header) > 1 else ''}"
+            raise RowError(self.name, self.rows_read + 1, None, f"has {len(cells)} cells under {names}", remedy, line)
         return [cell.strip() for cell in cells]
 
     def _broken(self, problem: str, remedy: str) -> InvalidArgumentError:
@@ -125,7 +130,7 @@ class CsvReader:
 
 def lines_of(stream: BinaryIO) -> Callable[[], bytes]:
     """A source of lines that never takes more memory than the longest one allowed."""
-    head = stream.peek(2)[:2] if isinstance(stream, io.BufferedReader) else b""
+    head = stream.peek(2)[:2] if isinstance(stream, (io.BufferedReader, gzip.GzipFile)) else b""
     if head in _UTF16:  # as spreadsheets save "Unicode text"
         text = io.TextIOWrapper(stream, encoding="utf-16", newline="")
         return lambda: text.readline(LONGEST_LINE + 1).encode()
@@ -133,11 +138,22 @@ def lines_of(stream: BinaryIO) -> Callable[[], bytes]:
 
 
 def read_csv(path: Path) -> Columns:
-    """A whole CSV file."""
-    parts: list[Columns] = []
-    with opened(path) as stream:
+    """A whole CSV file, which may be compressed with gzip."""
+    with ExitStack() as files:
+        stream: Any = files.enter_context(opened(path))
+        head = stream.peek(4)[:4]
+        if head == _ZIP:
+            remedy = "save the table as CSV (spreadsheets: CSV UTF-8), or pass a data frame"
+            raise InvalidArgumentError("rows", str(path), "is a spreadsheet or an archive, and no CSV file", remedy)
+        if head[:2] == _GZIP:
+            stream = files.enter_context(gzip.GzipFile(fileobj=stream))
         reader = CsvReader(lines_of(stream), str(path))
-        parts += iter(lambda: reader.chunk(100_000), None)
+        try:
+            parts = list(iter(lambda: reader.chunk(100_000), None))
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InvalidArgumentError(
+                "rows", str(path), f"is compressed, and cannot be unpacked ({error})", "write the file again"
+            ) from None
     return joined(parts, reader)
 
 
@@ -147,13 +163,6 @@ def joined(parts: list[Columns], reader: CsvReader) -> Columns:
     cells: dict[str, Any] = {h: [cell for part in parts for cell in part[h]] for h in header}
     lines = [line for part in parts for line in part.lines or ()]
     return Columns(cells, len(lines), lines, True, parts[0].decimal if parts else ".")
-
-
-def chunks_of(path: Path, most: int) -> Iterator[Columns]:
-    """The rows of a file, at most so many at a time."""
-    with opened(path) as stream:
-        reader = CsvReader(lines_of(stream), str(path))
-        yield from iter(lambda: reader.chunk(most), None)
 
 
 def opened(path: Path) -> BinaryIO:

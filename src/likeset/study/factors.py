@@ -223,6 +223,9 @@ def factor(name: Any, given: Any) -> Factor:
         if given.step != 1 or len(given) < 2:
             raise InvalidArgumentError(label, given, "is no range of whole numbers", "pass e.g. range(1, 9)")
         return _interval(name, label, given[0], given[-1], whole=True)
+    listed = getattr(given, "tolist", None) or getattr(given, "to_list", None)
+    if listed is not None and not isinstance(given, type):  # an array or a column, as frame["variant"].unique()
+        given = listed()
     if isinstance(given, list):
         return Levels(name, tuple(v.item() if isinstance(v, np.generic) else v for v in given))
     if isinstance(given, tuple) and len(given) == 2 and not any(isinstance(end, str) for end in given):

@@ -50,6 +50,8 @@ def _briefly(row: dict[str, Any], control: str) -> str:
 def _of_level(row: dict[str, Any], definition: dict[str, Any]) -> str:
     """What is to be said beside the verdict, if anything."""
     outcome = definition["outcome"]
+    if row.get("hazard_lower") is not None or row.get("hazard_upper") is not None:
+        return f": the ratio of hazards lies in {interval(row['hazard_lower'], row['hazard_upper'])}"
     low, high = row["difference_lower"], row["difference_upper"]
     units = f" {definition['units']}" if definition["units"] not in (None, "", outcome) else ""
     if row["verdict"] == "equivalent" or row["verdict"] not in _JUDGED:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
@@ -27,6 +27,7 @@ from likeset.study.spelling import near
 
 Cells = NDArray[Any] | list[Any]
 MOST_COLUMNS = 10_000
+LONGEST_HEADING = 40  # characters of a column's name in a message
 _KINDS = (
     "a data frame (pandas, polars, Arrow), a list of dicts, a dict of columns, or the path of a CSV or Parquet file"
 )
@@ -50,7 +51,7 @@ class Columns:
     def __getitem__(self, name: str) -> Cells:
         """The cells of a column that must be there."""
         if name not in self.cells:
-            known = ", ".join(map(repr, list(self.cells)[:12])) or "none"
+            known = ", ".join(map(_shortened, list(self.cells)[:12])) or "none"
             meant = near(name, self.cells)
             raise RowError(
                 name, None, None, f"is missing: the columns are {known}{meant}", "add the column, or rename one"
@@ -139,13 +140,34 @@ class Columns:
             with suppress(ValueError):
                 number = flags[word] if word in flags else float(self._point(word))
         elif isinstance(cell, (int, float)) or _is_decimal(cell):
-            with suppress(ValueError, OverflowError):
-                number = float(cell)
+            with suppress(ValueError):
+                number = _as_float(cell)
         if math.isnan(number):
+            if isinstance(cell, str) and not self.text and _is_number(cell):
+                raise self.error(
+                    name, index, "is not a number, but text", "make the column one of numbers, as with astype(float)"
+                )
             raise self.error(name, index, "is not a number", _how_to_write(str(cell), self.decimal))
         if abs(number) > LARGEST:
             raise self.error(name, index, "is too large", "use units in which it is of order one")
         return number
+
+
+def _as_float(cell: Any) -> float:
+    try:
+        return float(cell)
+    except OverflowError:
+        return math.inf
+
+
+def _is_number(text: str) -> bool:
+    with suppress(ValueError):
+        return not math.isnan(float(text))
+    return False
+
+
+def _shortened(heading: str) -> str:
+    return repr(heading if len(heading) <= LONGEST_HEADING else heading[:LONGEST_HEADING] + "...")
 
 
 def _how_to_write(cell: str, decimal: str) -> str:
@@ -176,14 +198,21 @@ def columns_of(data: Any, name: str = "rows") -> Columns:
         return read_file(file_path(name, data))
     if isinstance(data, Mapping):
         return _of_mapping(name, data)
+    if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):  # a generator of dicts
+        data = list(data)
     if isinstance(data, (list, tuple)):
         return _of_records(name, data)
     return _of_frame(name, data)
 
 
+def is_parquet(path: Path) -> bool:
+    """Whether the name says so."""
+    return path.suffix.lower() in (".parquet", ".pq")
+
+
 def read_file(path: Path) -> Columns:
     """A Parquet file, or otherwise CSV."""
-    if path.suffix.lower() in (".parquet", ".pq"):
+    if is_parquet(path):
         with optional_packages():
             import pyarrow
             import pyarrow.parquet as parquet
@@ -226,18 +255,31 @@ def _of_frame(name: str, data: Any) -> Columns:
     with optional_packages():
         import narwhals.stable.v1 as nw
     try:
-        frame = nw.from_native(data)
+        frame = nw.from_native(_arrow_table(data))
         frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
         if not isinstance(frame, nw.DataFrame):
             raise TypeError(f"a {type(frame).__name__}")
         cells = {_heading(name, column): _of_series(frame[column]) for column in frame.columns}
     except InvalidArgumentError:
         raise
+    except nw.exceptions.DuplicateError:
+        raise InvalidArgumentError(
+            name, data, "has two columns of one name", "give each column a name of its own"
+        ) from None
     except Exception as error:  # what others' frames raise is theirs
         raise InvalidArgumentError(
             name, data, f"is not a frame that can be read ({type(error).__name__})", f"pass {_KINDS}"
         ) from None
     return Columns(cells, len(frame))
+
+
+def _arrow_table(data: Any) -> Any:
+    """Tables of Arrow, batches and readers of them as one table; whatever else as it is."""
+    if type(data).__module__.partition(".")[0] != "pyarrow":
+        return data
+    import pyarrow
+
+    return pyarrow.table(data)
 
 
 def _of_series(series: Any) -> Cells:

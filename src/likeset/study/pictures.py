@@ -42,7 +42,7 @@ def draw(study: Study, over_time: bool, axes: Any) -> Axes:
     entries = len(lines)
     shown = chosen([table[i] for i in lines], MOST_LINES if over_time else MOST_BARS)
     lines = [lines[k] for k in shown]
-    names = (f"{prefix}lower", f"{prefix}upper", "difference" if prefix else "estimate")
+    names = (f"{prefix}lower", f"{prefix}upper", prefix.rstrip("_") or "estimate")
     lower, upper, estimate = columns_over_time(found, names, lines)
     labels = [wrapped(str(table[i]["level"])) for i in lines]
     alone = labels[0] if over_time and len(lines) == 1 else None
@@ -68,7 +68,7 @@ def draw(study: Study, over_time: bool, axes: Any) -> Axes:
         drawn = plot_intervals(lower[0], upper[0], labels=labels, estimate=estimate[0], reference=reference, axes=axes)
     if axes is None:
         _make_room(drawn, None if over_time else height_of_bars(len(lines)))
-    scale = scale_text(definition, table[lines[0]]["kind"], bool(prefix), alone)
+    scale = scale_text(definition, table[lines[0]]["kind"], bool(prefix), alone, hazard=prefix == "hazard_")
     (drawn.set_ylabel if over_time else drawn.set_xlabel)(fill(scale, 44 if over_time else 56))
     more = f" ({len(lines)} of {entries})" if entries > len(lines) else ""
     drawn.set_title(f"{study.name}{more}", loc="left")
@@ -102,7 +102,9 @@ def draw_survival(study: Study, curves: Any, rows: Sequence[dict[str, Any]], axe
     return axes
 
 
-def scale_text(definition: dict[str, Any], kind: str, compared: bool, alone: str | None = None) -> str:
+def scale_text(
+    definition: dict[str, Any], kind: str, compared: bool, alone: str | None = None, hazard: bool = False
+) -> str:
     """What an axis shows, in the user's words; ``alone``: the only level or coefficient that is drawn.
 
     >>> made = {"outcome": "yield", "units": "%", "control": {"catalyst": "X"}, "family": {"type": "Gaussian"}}
@@ -111,6 +113,8 @@ def scale_text(definition: dict[str, Any], kind: str, compared: bool, alone: str
     """
     if compared:
         control = " or ".join(map(str, definition["control"].values()))
+        if hazard:
+            return f"{'' if alone is None else f'{alone}: '}hazard ratio, against {control}"
         if alone is not None and len(definition["control"]) == 1:
             return f"{alone} minus {control}: mean of {with_units(definition)}"
         return f"difference from {control} in {with_units(definition)}"
@@ -184,8 +188,9 @@ def sight(n: Array, lower: Array, upper: Array, reference: float | None) -> Sigh
 
 def _comparable(table: list[dict[str, Any]]) -> tuple[str, list[int], float | None]:
     """Which entries are drawn, of which lines, and what they are compared with."""
-    compared = [i for i, row in enumerate(table) if row["difference_lower"] is not None]
-    if compared:
-        return "difference_", compared, 0.0
+    for of, neutral in (("difference", 0.0), ("hazard", 1.0)):
+        compared = [i for i, row in enumerate(table) if row[f"{of}_lower"] is not None]
+        if compared:
+            return f"{of}_", compared, neutral
     levels = [i for i, row in enumerate(table) if row["kind"] != "coefficient"]
     return "", levels or list(range(len(table))), None if levels else 0.0

@@ -174,7 +174,7 @@ class Record:
             return batch, [], keep
         self._mend_keys(connection)
         digests = _digests(batch.recorded)
-        known = self._database.told_keys(connection, self._stored, batch.keys)
+        known = self._told_keys(connection, batch.keys)
         here: dict[str, int] = {}
         for i, (key, digest) in enumerate(zip(batch.keys, digests, strict=True)):
             if key in known or key in here:
@@ -191,6 +191,17 @@ class Record:
         if keep.all():
             return batch, digests, keep
         return batch.taken(keep), [digest for digest, kept in zip(digests, keep, strict=True) if kept], keep
+
+    def _told_keys(self, connection: Any, keys: list[str]) -> dict[str, tuple[int, bytes]]:
+        """Row and digest of those keys that have been told."""
+        known = self._database.told_keys(connection, self._stored, keys)
+        # Studies of earlier releases have whole numbers as floats wrote them.
+        as_floats = [f"{key}.0" for key in keys if key.removeprefix("-").isdecimal()]
+        for key, (row, _) in self._database.told_keys(connection, self._stored, as_floats).items():
+            recorded = self._recorded(connection, row) | {str(self.definition.key): key[:-2]}
+            (digest,) = _digests({name: [cell] for name, cell in recorded.items()})
+            known.setdefault(key[:-2], (row, digest))
+        return known
 
     def _warn_of_repetition(self, connection: Any, batch: Batch) -> None:
         if len(batch) < _SUSPICIOUS:

@@ -17,9 +17,9 @@ _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: #222;
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1rem; color: #222;
   background: #fff; }}
-h1 {{ margin-bottom: 0; }} .muted {{ color: #666; }} .table {{ overflow-x: auto; font-size: .92em; }}
+h1 {{ margin-bottom: 0; }} .muted {{ color: #666; }} .table {{ overflow-x: auto; font-size: .9em; }}
 figure {{ margin: 1.5rem 0; }} figure svg {{ max-width: 100%; height: auto; }} td, th {{ white-space: nowrap; }}
 dt {{ font-weight: 600; }} dd {{ margin: 0 0 .5rem 0; overflow-wrap: anywhere; }}
 </style></head><body>

@@ -11,13 +11,15 @@ from likeset.study.numerals import beside, evidence, interval, number, p_value
 
 _HEADINGS = {
     "level": "level", "n": "rows", "observed": "observed", "estimate": "estimate", "interval": "interval",
-    "difference": "difference", "ratio": "ratio", "odds": "odds ratio", "e_value": "e-value", "p_value": "p-value",
-    "margin_e_value": "e-value of the margin", "verdict": "verdict",
+    "difference": "difference", "ratio": "ratio", "odds": "odds ratio", "hazard": "hazard ratio", "e_value": "e-value",
+    "p_value": "p-value", "margin_e_value": "e-value of the margin", "verdict": "verdict",
 }  # fmt: skip
+_LONGEST_NAME = 40  # characters, on a terminal
 _STYLE = (
     "border-collapse:collapse;font-variant-numeric:tabular-nums",
-    "text-align:right;white-space:nowrap;padding:.3em .7em;border-bottom:1px solid #8886",
-    "text-align:left;min-width:5em;padding:.3em .7em;border-bottom:1px solid #8886",
+    "text-align:right;white-space:nowrap;padding:.3em .45em;border-bottom:1px solid #8886",
+    "text-align:left;white-space:normal;min-width:5em;overflow-wrap:anywhere;padding:.3em .45em;"
+    "border-bottom:1px solid #8886",
 )
 
 
@@ -33,7 +35,7 @@ def cells(answers: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         columns["observed"].append(beside(row["observed"], row["lower"], row["upper"]))
         columns["estimate"].append(beside(row["estimate"], row["lower"], row["upper"]))
         columns["interval"].append("none" if rings else interval(row["lower"], row["upper"]))
-        for of in ("difference", "ratio", "odds"):
+        for of in ("difference", "ratio", "odds", "hazard"):
             compared = row[of] is not None or row[f"{of}_lower"] is not None or row[f"{of}_upper"] is not None
             columns[_HEADINGS[of]].append(interval(row[f"{of}_lower"], row[f"{of}_upper"]) if compared else "")
         columns["e-value"].append(evidence(row["e_value"], 1 / alpha))
@@ -66,8 +68,8 @@ def sentences(answers: dict[str, Any]) -> list[str]:
         return found
     if has_no_mean(definition["family"]):
         found.append(
-            "The shape is not known: intervals are of z, the logarithm of the rate (larger z, shorter life); survival "
-            "curves are on the scale of the outcome."
+            "The shape is not known: intervals are of z, the logarithm of the rate (larger z, shorter life); levels "
+            "are compared by the ratio of their hazards; survival curves are on the scale of the outcome."
         )
     found.append(
         f"All intervals hold at all times at once with probability at least {1 - definition['alpha']:.4g}: "
@@ -148,8 +150,13 @@ def family_text(described: Mapping[str, Any]) -> str:
 
 
 def lines(answers: dict[str, Any], width: int | None = None) -> list[str]:
-    """The table as aligned text; where it would be wider than ``width``, without what says the same in other words."""
+    """The table as aligned text. With a ``width`` long names are cut in the middle, if they still differ, and what says
+    the same in other words is left out where the table would be wider.
+    """
     headings, rows = cells(answers)
+    names = [" ".join(row[0].split()) for row in rows]
+    names = names if width is None else _cut(names, _LONGEST_NAME)
+    rows = [[name, *row[1:]] for name, row in zip(names, rows, strict=True)]
     for dropped in ("p-value", "odds ratio", "observed", "ratio", "estimate"):
         if width is None or _total(headings, rows) <= width:
             break
@@ -162,6 +169,17 @@ def lines(answers: dict[str, Any], width: int | None = None) -> list[str]:
         aligned = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))]
         found.append("  ".join(aligned).rstrip())
     return found
+
+
+def _cut(names: list[str], longest: int) -> list[str]:
+    """Names of at most so many characters, without their middle; all as they are if they would not differ then.
+
+    >>> _cut(["a_very_long_name_of_a_setting", "B"], 12), _cut(["long_name_1_of_x", "long_name_2_of_x"], 8)
+    (['a_very…tting', 'B'], ['long_name_1_of_x', 'long_name_2_of_x'])
+    """
+    end = (longest - 1) // 2
+    short = [n if len(n) <= longest else f"{n[: longest - 1 - end]}…{n[-end:]}" for n in names]
+    return short if len(set(short)) == len(set(names)) else names
 
 
 def _total(headings: list[str], rows: list[list[str]]) -> int:

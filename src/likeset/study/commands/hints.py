@@ -11,12 +11,16 @@ from likeset.study.factors import Levels
 from likeset.study.study import Study
 
 
-def how_to_keep(study: Study, given: Mapping[str, Any]) -> None:
-    """The command that begins a study like this one; ``given`` are options of the command line that were not left out.
+def how_to_keep(study: Study, given: Mapping[str, Any], file: str) -> None:
+    """The commands that begin a study like this one and tell it the same rows; ``given`` are options of the command
+    line that were not left out, ``file`` is where the rows came from.
 
     What levels a column has is part of it, since a study fixes them before its first row.
     """
     definition = study.definition
+    if study.alarm()["rings"]:
+        say(console, "\nNothing was stored.")
+        return
     grouped = [f for f in definition.factors if isinstance(f, Levels)]
     if grouped and not definition.control and definition.formula is None:
         level = quoted(str(grouped[0].values[0]))
@@ -34,6 +38,7 @@ def how_to_keep(study: Study, given: Mapping[str, Any]) -> None:
             elif one not in (None, False):
                 command += [option, quoted(_with_levels(definition, str(one)) if name == "by" else str(one))]
     say(console, "  " + " ".join(command))
+    say(console, f"  likeset study tell {quoted(study.name)} {quoted(file) if file != '-' else 'rows.csv'}")
 
 
 def _with_levels(definition: Any, text: str) -> str:

@@ -48,7 +48,7 @@ def factors_from(
         if given:
             factors[name] = [level.strip() for level in levels.split(",")]
         elif frame is None:
-            raise InvalidArgumentError("by", text, "comes without its levels", f"write --by {name}=A,B,C")
+            raise InvalidArgumentError("by", text, "comes without its levels", f"write --by {quoted(name)}=A,B,C")
         else:
             factors[name] = levels_of(frame, name)
     for text in numbers:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from likeset.arguments import writing
+from likeset.errors import InvalidArgumentError
 from likeset.extras import require
 from likeset.messages import say
 from likeset.study.commands.choosing import ask, cancel, choosing_options, pending, recommend
@@ -45,7 +46,9 @@ app = typer.Typer(
 def new(
     name: Name,
     outcome: Annotated[str, typer.Option(help="Column of the outcome.")],
-    family: Annotated[str, typer.Option(help="Its law: bernoulli, poisson, gaussian, weibull(shape=1.5), ...")],
+    family: Annotated[
+        str, typer.Option(help="Its law: bernoulli (0, 1), poisson (counts), gaussian, weibull (lifetimes)")
+    ],
     by: Annotated[list[str], typer.Option(help="Column and levels: variant=A,B,C.")] = [],  # noqa: B006
     number: Annotated[list[str], typer.Option(help="Numeric column: age, or dose=0:10.")] = [],  # noqa: B006
     formula: Annotated[str | None, typer.Option(help='A formula such as "~ age + C(ward)".')] = None,
@@ -58,6 +61,7 @@ def new(
     trials: Annotated[str | None, typer.Option(help="Column with the number of trials of each row.")] = None,
     exposure: Annotated[str | None, typer.Option(help="Column with the exposure of each count.")] = None,
     entry: Annotated[str | None, typer.Option(help="For lifetimes: column of the time of entry.")] = None,
+    offset: Annotated[str | None, typer.Option(help="Column with an offset of z.")] = None,
     bound: Annotated[float | None, typer.Option(help="On the length of the parameter, if one is known.")] = None,
     no_alarm: Annotated[bool, typer.Option("--no-alarm", help="A model that is only roughly right will do.")] = False,
     units: Annotated[str | None, typer.Option(help="Units of the outcome, for labels.")] = None,
@@ -80,7 +84,7 @@ def new(
     study = Study(
         name, factors=factors, formula=formula, outcome={outcome: family},
         control=control, goal=goal, alpha=alpha, margin=margin, key=key, event=event, trials=trials, exposure=exposure,
-        entry=entry, bound=bound, alarm=not no_alarm, units=units, failed=failed, store=store,
+        entry=entry, offset=offset, bound=bound, alarm=not no_alarm, units=units, failed=failed, store=store,
         **choosing_options(model, range, until, safe, known_safe, seed),
     )  # fmt: skip
     if json:
@@ -160,6 +164,10 @@ def plot(
     from likeset.persistence.atomic_file import write_picture
     from likeset.study.pictures import height_of_bars
 
+    formats, ending = Figure().canvas.get_supported_filetypes(), picture.suffix[1:]
+    if ending and ending.lower() not in formats:
+        known = ", ".join(sorted(formats))
+        raise InvalidArgumentError("picture", str(picture), "has no ending of a picture", f"the formats are {known}")
     study = reader(name, store)
     figure = Figure(figsize=(8.0, height_of_bars(len(study.rows())) if now else 4.5), layout="constrained")
     study.plot(over_time=not now, axes=figure.add_subplot())

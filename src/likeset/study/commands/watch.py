@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress
@@ -16,10 +15,11 @@ from rich.progress import Progress
 from likeset.errors import InvalidArgumentError, OrderWarning
 from likeset.messages import say
 from likeset.progress import shown_elsewhere
+from likeset.study.commands.following import Arriving, GrowingFile
 from likeset.study.commands.hints import how_to_keep
 from likeset.study.commands.options import console, errors, factors_from, print_answers, print_json, show
-from likeset.study.csv_files import LONGEST_LINE, CsvReader, joined, lines_of, opened
-from likeset.study.frames import Columns, read_file
+from likeset.study.csv_files import CsvReader, joined, lines_of
+from likeset.study.frames import Columns, is_parquet, read_file
 from likeset.study.study import Study
 
 CHUNK = 20_000
@@ -28,7 +28,9 @@ CHUNK = 20_000
 def watch(
     file: Annotated[str, typer.Argument(help="CSV or Parquet file with a header, rows in order; - is standard input.")],
     outcome: Annotated[str, typer.Option(help="Column of the outcome.")],
-    family: Annotated[str, typer.Option(help="Its law: bernoulli, poisson, gaussian, weibull(shape=1.5), ...")],
+    family: Annotated[
+        str, typer.Option(help="Its law: bernoulli (0, 1), poisson (counts), gaussian, weibull (lifetimes)")
+    ],
     by: Annotated[list[str], typer.Option(help="Column with levels; variant=A,B fixes them.")] = [],  # noqa: B006
     number: Annotated[list[str], typer.Option(help="Numeric column; dose=0:10 scales it.")] = [],  # noqa: B006
     formula: Annotated[str | None, typer.Option(help='Instead: a formula such as "~ age + C(ward)".')] = None,
@@ -40,7 +42,9 @@ def watch(
     trials: Annotated[str | None, typer.Option(help="Column with the number of trials of each row.")] = None,
     exposure: Annotated[str | None, typer.Option(help="Column with the exposure of each count.")] = None,
     entry: Annotated[str | None, typer.Option(help="For lifetimes: column of the time of entry.")] = None,
+    offset: Annotated[str | None, typer.Option(help="Column with an offset of z.")] = None,
     bound: Annotated[float | None, typer.Option(help="On the length of the parameter, if one is known.")] = None,
+    units: Annotated[str | None, typer.Option(help="Units of the outcome, for labels.")] = None,
     no_alarm: Annotated[bool, typer.Option("--no-alarm", help="A model that is only roughly right will do.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for more rows; ctrl-C ends it.")] = False,
     every: Annotated[float, typer.Option(min=0.05, help="With --follow: seconds between looks.")] = 2.0,
@@ -48,8 +52,9 @@ def watch(
 ) -> None:
     """Look at a file: intervals and verdicts that stay valid however often you look.
 
-    Nothing is stored; likeset study keeps rows and continues. Exit code 0: an answer; 2: an error; 3: the data refute
-    the model.
+    Nothing is stored; likeset study keeps rows and continues. With --follow levels are those of the first rows, unless
+    they are named, --by variant=A,B; for standard input they must be. Exit code 0: an answer; 2: an error; 3: the data
+    refute the model.
 
         likeset watch visits.csv --outcome converted --family bernoulli --by variant --control A
 
@@ -59,30 +64,33 @@ def watch(
     """
     options: dict[str, Any] = {
         "formula": formula, "outcome": {outcome: family}, "control": control, "goal": goal, "alpha": alpha,
-        "margin": margin, "event": event, "trials": trials, "exposure": exposure,
-        "entry": entry, "bound": bound, "alarm": not no_alarm, "store": None,
+        "margin": margin, "event": event, "trials": trials, "exposure": exposure, "entry": entry, "offset": offset,
+        "bound": bound, "units": units, "alarm": not no_alarm, "store": None,
     }  # fmt: skip
 
     given: dict[str, Any] = {
         "outcome": outcome, "family": family, "by": by, "number": number, "formula": formula, "control": control,
         "goal": None if goal == "maximise" else goal, "alpha": None if alpha == 0.05 else alpha, "margin": margin,
-        "event": event, "trials": trials, "exposure": exposure, "entry": entry, "bound": bound, "no_alarm": no_alarm,
+        "event": event, "trials": trials, "exposure": exposure, "entry": entry, "offset": offset, "bound": bound,
+        "units": units, "no_alarm": no_alarm,
     }  # fmt: skip
 
     def begun(frame: Columns | None) -> Study:
         return Study(_name(file), factors=factors_from(by, number, formula, frame) or None, **options)
 
     if follow:
-        _follow(file, begun, every, json, all("=" in text for text in by))
-        return
-    frame = _whole(file)
-    study = begun(frame)
-    tell_with_progress(study, frame)
+        study = _follow(file, begun, every, json)
+        if study is None:
+            return
+    else:
+        frame = read_rows(file)
+        study = begun(frame)
+        tell_with_progress(study, frame)
     try:
         show(study, json)
     finally:
         if not json:
-            how_to_keep(study, given)
+            how_to_keep(study, given, file)
 
 
 def tell_with_progress(study: Study, frame: Columns, failed: bool = False) -> Any:
@@ -101,42 +109,38 @@ def tell_with_progress(study: Study, frame: Columns, failed: bool = False) -> An
 
 def read_rows(file: str) -> Columns:
     """All rows of a file, or of standard input."""
-    return _whole(file)
-
-
-def _whole(file: str) -> Columns:
     if file != "-":
         return read_file(Path(file))
     reader = CsvReader(lines_of(sys.stdin.buffer), "standard input")  # type: ignore[arg-type]
     return joined(list(iter(lambda: reader.chunk(CHUNK), None)), reader)
 
 
-def _follow(file: str, begun: Callable[[Columns | None], Study], every: float, json: bool, levels_known: bool) -> None:
-    stream: BinaryIO = sys.stdin.buffer if file == "-" else opened(Path(file))
-    growing = file != "-"
-    reader = CsvReader(_growing_lines(stream, file) if growing else lines_of(stream), _name(file))
-    study: Study | None = begun(None) if levels_known else None
+def _follow(file: str, begun: Callable[[Columns | None], Study], every: float, json: bool) -> Study | None:
+    """A look whenever rows have come, until ctrl-C or the end of standard input; None if none came."""
+    source: GrowingFile | Arriving
+    if file == "-":
+        study, source = begun(None), Arriving(sys.stdin.buffer)
+    else:
+        if is_parquet(Path(file)):
+            raise InvalidArgumentError("file", file, "is a Parquet file, which does not grow", "leave --follow out")
+        study, source = None, GrowingFile(Path(file))
+    reader = CsvReader(source, "standard input" if file == "-" else file)
     try:
-        while True:
-            frame = reader.chunk(CHUNK)
-            if frame is None:
-                break
-            if len(frame):
-                if study is None:  # levels of the first rows; others that come later are refused by name
-                    study = begun(frame)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", OrderWarning)  # a few rows say nothing about their order
-                    study.tell(frame)
-                _look(study, json)
-            elif growing:
+        while (frame := reader.chunk(CHUNK)) is not None:
+            if not len(frame):
                 time.sleep(every)
+                continue
+            if study is None:  # levels of the first rows; others that come later are refused by name
+                study = begun(frame)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", OrderWarning)  # a few rows say nothing about their order
+                study.tell(frame)
+            _look(study, json)
     except KeyboardInterrupt:
         pass
     finally:
-        if growing:
-            stream.close()
-    if study is not None:
-        show(study, json)
+        source.close()
+    return study if study is not None and study.n else None
 
 
 def _look(study: Study, json: bool) -> None:
@@ -147,24 +151,6 @@ def _look(study: Study, json: bool) -> None:
     else:
         console.rule(f"{answers['rows_recorded']:,} rows")
         print_answers(answers)
-
-
-def _growing_lines(stream: BinaryIO, name: str) -> Callable[[], bytes | None]:
-    """Lines of a file that may grow: None where the next one is not complete yet."""
-
-    def next_line() -> bytes | None:
-        place = stream.tell()
-        if os.fstat(stream.fileno()).st_size < place:
-            raise InvalidArgumentError(
-                "file", name, "has become shorter than what was read of it", "start again: rows must only be added"
-            )
-        line = stream.readline(LONGEST_LINE + 1)
-        if line.endswith(b"\n") or len(line) > LONGEST_LINE:
-            return line
-        stream.seek(place)
-        return None
-
-    return next_line
 
 
 def _name(file: str) -> str:
