@@ -18,6 +18,7 @@ COLUMNS = [
     ("case", "case", ""), ("joint", "joint", ".2f"), ("patience", "patience", ".2f"),
     ("contrasts", "contrasts", ".2f"), ("simultaneous", "simultaneous", ".2f"),
     ("gain", "contrasts to patience", ".2f"), ("seconds", "interval of all, s", ".2f"),
+    ("evidence", "e-values of all, s", ".2f"),
 ]  # fmt: skip
 
 
@@ -113,5 +114,9 @@ def _widths(family: Any, bound: float, x: Any, y: Any, unit: Any) -> dict[str, f
         start = process_time()
         low, high = seq.set.interval(eye)
         found["seconds"] = process_time() - start  # of the last kind
+        if kind == "contrasts":
+            start = process_time()
+            seq.set.evidence(eye, equal=0.0)
+            found["evidence"] = process_time() - start
         found[kind] = float(((high - low) / unit).mean())
     return found | {"gain": found["contrasts"] / found["patience"]}

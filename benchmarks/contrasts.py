@@ -11,7 +11,8 @@ from scipy.stats import norm
 
 import likeset as ls
 from benchmarks.common import Report
-from likeset._solver.pairs import PairSet, diagonal
+from likeset._solver.borders import division
+from likeset._solver.pairs import PairSet
 from likeset.study.engine import SHARE
 
 ALPHA = 0.05
@@ -153,9 +154,9 @@ def decided(n: Any, s: Any) -> dict[str, float]:
     looks = np.arange(1, LOOKS + 1) * (len(n) // LOOKS) - 1
     crossed = z[looks] >= OBRIEN_FLEMING * np.sqrt(LOOKS / np.arange(1, LOOKS + 1))
     return {
-        "pairs": _first(total, _pairs(n, s, ls.Contrasts(ARMS[1:], simultaneous=False, minus=ARMS[0]))),
-        "study": _first(total, _pairs(n, s, ls.Contrasts(ARMS[1:], minus=ARMS[0], share=SHARE, others=None))),
-        "joint": _first(total, _joint(n, s)),
+        "pairs": _first(total, decided_by_pairs(n, s, ls.Contrasts(ARMS[1:], simultaneous=False, minus=ARMS[0]))),
+        "study": _first(total, decided_by_pairs(n, s, ls.Contrasts(ARMS[1:], minus=ARMS[0], share=SHARE, others=None))),
+        "joint": _first(total, decided_by_joint(n, s)),
         "asymptotic": _first(total, _asymptotic(n, s, ALPHA)),
         "five looks": float(total[looks[np.argmax(crossed)]]) if crossed.any() else np.inf,
         "fixed": float(total[-1]) if z[-1] > norm.ppf(1 - ALPHA / 2) else np.inf,
@@ -176,7 +177,7 @@ def _first(total: Any, hits: Any) -> float:
     return float(total[np.argmax(hits)]) if np.any(hits) else np.inf
 
 
-def _pairs(n: Any, s: Any, voices: Any) -> list[bool]:
+def decided_by_pairs(n: Any, s: Any, voices: Any) -> list[bool]:
     sequence = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(2, 8.0), ALPHA, voices=voices)
     hits: list[bool] = []
     for tried, won in zip(np.diff(n, axis=0, prepend=0), np.diff(s, axis=0, prepend=0), strict=True):
@@ -191,7 +192,7 @@ def _pair_of(current: Any, x: Any, y: Any) -> PairSet:
     return current._questions.pair(current._others, current.space, x, y, np.ones(2))  # type: ignore[no-any-return]
 
 
-def _joint(n: Any, s: Any) -> list[bool]:
+def decided_by_joint(n: Any, s: Any) -> list[bool]:
     sequence = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(2, 8.0), ALPHA, voices=None)
     hits: list[bool] = []
     for tried, won in zip(np.diff(n, axis=0, prepend=0), np.diff(s, axis=0, prepend=0), strict=True):
@@ -205,4 +206,4 @@ def _joint(n: Any, s: Any) -> list[bool]:
 
 def _excludes_zero(pair: PairSet) -> bool:
     """Whether no (z, z) is in the set."""
-    return diagonal(pair).apart != 0
+    return division(pair).apart != 0

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 import likeset as ls
 from likeset import checks
-from likeset._solver.pairs import diagonal
+from likeset._solver.borders import division
 from likeset._solver.planar import Outline
 from likeset._solver.problem import CurveTerms
 from likeset.answers.mean_contrasts import scale_of
@@ -125,7 +125,7 @@ def test_the_least_evidence_on_the_diagonal_is_certified(family):
     """Against a fine grid; and every point on the other side of the diagonal has more than the least on it."""
     for theta in ((-0.5, 0.3, 0.0), (0.0, 0.0, 0.0), (0.8, -0.9, 0.0)):
         pair = pair_of(observed(family, n=90, theta=theta), 1, 0)
-        found = diagonal(pair)
+        found = division(pair)
         z = np.linspace(float(pair.low.max()), float(pair.high.min()), 4001)
         least = np.concatenate([pair.values(part) for part in np.array_split(np.column_stack([z, z]), 8)]).min()
         assert least - 1e-3 * (1 + abs(least)) <= found.least <= found.attained <= least + 1e-6
@@ -159,20 +159,6 @@ def test_contrasts_and_evidence_say_the_same():
                 assert np.array_equal(decided & (below > above), low > neutral)
             seen |= set(decided.tolist())
     assert seen == {True, False}
-
-
-def test_limits_other_than_zero_are_for_the_other_voices():
-    s = observed(
-        ls.Bernoulli(),
-        n=200,
-        theta=(-0.7, 0.6, 0.0),
-        simultaneous=True,
-        voices=ls.Contrasts(ARMS[[1]], minus=ARMS[0], others=None),
-    ).set
-    asked, low = ARMS[[1]] - ARMS[0], s.lower(ARMS[[1]] - ARMS[0])
-    assert s.evidence(asked, below=low - 1e-6).e_value[0] > 10.0 >= s.evidence(asked, below=low + 1e-6).e_value[0]
-    found = s.evidence(np.repeat(asked, 2, axis=0), below=[0.0, 1e-9]).log_e_value
-    assert found[0] > found[1] + 1.0  # the pair knows more
 
 
 def test_a_pair_without_plausible_means_refutes_the_model():

@@ -215,6 +215,7 @@ def cvxpy_upper(sequence, a):
     return problem.value
 
 
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # said by CVXPY of its own value
 @pytest.mark.parametrize("bound", [2.0, 0.75])
 def test_extrema_agree_with_cvxpy(bound):
     sequence, _ = observed(bound=bound, voices=ls.Contrasts(A, others=ls.Patience(3, tail=0.0)))
@@ -474,13 +475,22 @@ def test_policies_refuse_sets_that_do_not_hold_at_once(policy):
                 policy(seq, np.eye(2))
 
 
-@pytest.mark.parametrize("seed", [3, 4, 8])
+@pytest.mark.parametrize("seed", range(6))
 def test_covariates_closer_than_rounding_without_a_bound(seed):
-    """Weighted joint sets are endless there, and their maximisers nowhere: voices were weighted by NaN, aloud."""
+    """Weighted joint sets are endless there, and their maximisers nowhere: voices were weighted by NaN, aloud.
+
+    Whether the third direction is seen at all is decided by rounding, and where it is not, no bound is finite; those of
+    the covariates themselves are about one wide where they are.
+    """
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(2, 3))[[0, 0, 1, 1, 0, 1]] + 1e-9 * rng.normal(size=(6, 3))
     sequence = ls.ConfidenceSequence(ls.Gaussian(0.5), ls.Linear(3), 0.1, voices=ls.Contrasts(np.eye(3)))
-    sequence.update(x, x @ [0.5, -1.0, 0.3] + 0.5 * rng.normal(size=6))
-    low, high = sequence.set.interval(np.vstack([np.eye(3), x[:2]]))
+    y = x @ [0.5, -1.0, 0.3] + 0.5 * rng.normal(size=6)
+    sequence.update(x, y)
+    asked = np.vstack([np.eye(3), x[:2]])
+    low, high = sequence.set.interval(asked)
     assert (high[:3] - low[:3] > 1e6).all()
-    assert (high[3:] - low[3:] < 100.0).all()
+    assert ((high[3:] - low[3:] < 100.0) | np.isinf(high[3:])).all()
+    member = np.linalg.pinv(x, rcond=1e-6) @ y
+    assert sequence.set.contains(member)
+    assert (low <= asked @ member).all() and (asked @ member <= high).all()

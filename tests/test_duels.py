@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 import likeset as ls
 from likeset import checks
-from likeset._solver.pairs import surely_below
+from likeset._solver.borders import surely_below
 from likeset.evidence.pairs import effects
 from likeset.families.canonical import canonical_form
 from likeset.voices.automatic import automatic_voices

@@ -29,7 +29,7 @@ def regression(kind, n=200, d=3, bound=np.inf, patient=False):
     rng = np.random.default_rng(n + d)
     X = covariates(kind, n, d, rng)
     y = X @ np.linspace(-1.0, 1.0, d) + rng.normal(size=n) + (1e6 if kind == "far" else 0.0)
-    voices = None if bound == np.inf and not patient else "auto"
+    voices = ls.Patience() if patient else None if bound == np.inf else "auto"
     sequence = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(d, bound), voices=voices, alarm=True)
     sequence.expect(np.eye(d), purpose="inference", contrasts=np.eye(d))
     sequence.update(X, y)
@@ -116,5 +116,7 @@ def test_many_windows_have_rows_of_their_own(bound, monkeypatch):
     body = whole.inner.body if bound == np.inf else whole.body
     assert len(inner.body.X) < 0.5 * len(body.X)
     every = whole.solve(A)
-    assert (found.upper >= every.values).all() and (every.upper >= found.values).all()
+    # Each is solved for on a level of its own, raised by what its own sums may have lost to rounding.
+    rounding = 1e-11
+    assert (found.upper >= every.values - rounding).all() and (every.upper >= found.values - rounding).all()
     np.testing.assert_allclose(found.upper, every.upper, atol=1e-6)

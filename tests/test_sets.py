@@ -148,6 +148,24 @@ def test_any_stream_gives_consistent_certified_bounds(family, n, dim, seed, boun
     assert (answer.gap <= 2e-6 * bound * lengths).all()
 
 
+@pytest.mark.parametrize("voices", [None, ls.Patience()], ids=["joint", "patience"])
+@pytest.mark.parametrize(
+    "family", [ls.Gaussian(), ls.Poisson(), ls.Laplace(), ls.Gaussian(sigma=ls.Unknown())], ids=repr
+)
+def test_directions_without_a_bound_have_a_parameter_of_the_set(family, voices):
+    """It may be passed back as a starting point, as policies do."""
+    seq = ls.ConfidenceSequence(family, ls.Linear(3, np.inf), voices=voices)
+    seq.update([[1.0, 0, 0], [0, 1.0, 0], [1.0, 1.0, 0]] * 3, [1, 0, 1, 2, 0, 1, 3, 1, 2])
+    X = np.array([[1.0, 0, 0], [0, 0, 1.0], [1.0, 0, -1.0]])
+    for sign in (1.0, -1.0):
+        answer = seq.set.support(X, sign=sign)
+        np.testing.assert_array_equal(np.isinf(answer.upper), [False, True, True])
+        assert seq.set.contains(answer.maximisers).all()
+        np.testing.assert_allclose(answer.values, sign * np.einsum("ij,ij->i", X, answer.maximisers), atol=1e-9)
+        again = seq.set.support(X, sign=sign, near=answer.maximisers)
+        np.testing.assert_allclose(again.upper, answer.upper, rtol=1e-6)
+
+
 def test_no_observation_the_set_is_theta():
     s = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(2, 1.5)).set
     np.testing.assert_allclose(s.upper([[3.0, 4.0], [1.0, 0.0]]), [7.5, 1.5])

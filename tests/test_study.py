@@ -253,6 +253,10 @@ def test_equivalence_within_a_margin():
     rng = np.random.default_rng(2)
     study.tell({"arm": ["a", "b"] * 300, "y": rng.normal(1.0, 0.1, 600)})
     assert study.verdict() == {"b": "equivalent"}
+    row = study.rows()[1]
+    e = study.set.evidence([0.0, 1.0], minus=[1.0, 0.0], of="difference", above=0.2).e_value[0]
+    assert row["margin_e_value"] <= e and row["margin_e_value"] > 20.0
+    assert "e-value of the margin" in study.summary()
 
 
 def test_interval_and_verdict_never_disagree():
@@ -323,8 +327,10 @@ def agreed(row, alpha, goal, margin):
     decided = True in above | below
     if row["e_value"] is not None:
         assert (row["e_value"] > 1 / alpha) == decided == (row["p_value"] < alpha)
+    if row.get("margin_e_value") is not None:
+        assert (row["margin_e_value"] > 1 / alpha) == (row["verdict"] == "equivalent")
     if row["verdict"] == "equivalent":
-        assert -margin <= row["difference_lower"] and row["difference_upper"] <= margin
+        assert -margin < row["difference_lower"] and row["difference_upper"] < margin
     elif row["kind"] == "level":
         higher = "better" if goal == "maximise" else "worse"
         lower = "worse" if goal == "maximise" else "better"

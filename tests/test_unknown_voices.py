@@ -42,8 +42,8 @@ def observed(family, voices, n=40, seed=0, bound=1.5, value=0.4, design=None, **
 def joint_program(sequence):
     """The set in (eta, s) = (theta, 1) / scale^k as CVXPY has it: constraints, eta and s."""
     e = sequence.set._evidence
-    eta, s, table = cp.Variable(e.groups.coordinates.shape[1]), cp.Variable(pos=True), e._table
-    log_q, counts = e._plain
+    eta, s, table = cp.Variable(e.groups.coordinates.shape[1]), cp.Variable(pos=True), e.by_scale.table
+    log_q, counts = e.by_scale.log_q, e.by_scale.counts
     rows, unit = e.groups.rows[e.groups.owners], e.terms.unit
     exponents = []
     for k, share in enumerate(table.log_shares):

@@ -215,8 +215,7 @@ def test_real_interrupts_of_a_running_stream():
                 signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(1e-5, 5e-4)))
                 sequence.update(x, y)
                 signal.setitimer(signal.ITIMER_REAL, 0.0)
-            except (KeyboardInterrupt, SystemError) as error:  # numba makes the second out of the first
-                assert isinstance(error, KeyboardInterrupt) or "exception set" in str(error)
+            except KeyboardInterrupt:  # and not the SystemError that numba makes of it
                 hits += 1
             assert sequence.n_observations in (k, k + 1)
             if sequence.n_observations == k:

@@ -13,11 +13,12 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
+from likeset.compiling import raised_meanwhile
 from likeset.errors import LikesetError
 from likeset.undo import Undo
 
 if TYPE_CHECKING:
-    from likeset.evidence.own_pieces import Running
+    from likeset.evidence.running import Running
     from likeset.persistence.durable import DurableRecord
     from likeset.voices.base import Voices
 
@@ -60,8 +61,10 @@ class Atomic:
         try:
             change(undo)
             self._pending = None  # from here on the change counts
-        except BaseException:  # an interrupt, too
+        except BaseException as error:  # an interrupt, too
             self._roll_back()
+            if (interrupt := raised_meanwhile(error)) is not None:
+                raise interrupt from None
             raise
 
     def _roll_back(self) -> None:

@@ -34,6 +34,7 @@ from likeset.evidence.intake import checked_rows
 from likeset.families.base import Family
 from likeset.predictors.base import updated_shares
 from likeset.predictors.blended_belief import BlendedBelief
+from likeset.progress import counted
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Space
@@ -195,7 +196,8 @@ class AnyOf(Atomic):
             undo.keep(member)
             undo.keep(member._running)
             member._set = None
-        for i in range(len(rows[0][0])):
+        count = len(rows[0][0])
+        for i in counted(range(count), count, "updating"):
             steps = [
                 member._scored(undo, X[i], Y[i], Given(*given[i].tolist()))
                 for member, (X, Y, given) in zip(self._sequences, rows, strict=True)
@@ -280,10 +282,19 @@ class AnyOfSet:
         )
 
     def evidence(
-        self, x: Any = None, *, below: Any = None, above: Any = None, equal: Any = None, theta: Any = None
+        self,
+        x: Any = None,
+        *,
+        minus: Any = None,
+        of: str | None = None,
+        below: Any = None,
+        above: Any = None,
+        equal: Any = None,
+        theta: Any = None,
     ) -> EValue:
         """Evidence against a hypothesis whichever model is right: the least over the models."""
-        found = [s.evidence(x, below=below, above=above, equal=equal, theta=theta) for s in self.sets]
+        asked: dict[str, Any] = {"minus": minus, "of": of, "below": below, "above": above, "equal": equal}
+        found = [s.evidence(x, theta=theta, **asked) for s in self.sets]
         low = np.min([e.log_e_value for e in found], axis=0)
         high = np.min([e.log_e_value + e.gap for e in found], axis=0)
         gap = np.zeros(np.shape(low))

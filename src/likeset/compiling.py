@@ -97,6 +97,17 @@ def inner(**options: Any) -> Callable[[Function], Function]:
     )
 
 
+def raised_meanwhile(error: BaseException | None) -> BaseException | None:
+    """The interrupt that arrived as a kernel returned: Python hands it over as the cause of a SystemError, or of two.
+
+    ``except Exception`` would take that for a failure, and Ctrl-C would stop nothing.
+    """
+    found = None
+    while isinstance(error, SystemError) and "exception set" in str(error):
+        found = error = error.__cause__
+    return found
+
+
 def cache_folder() -> Path | None:
     """The folder below which the kernels loaded so far are kept; None if they cannot be kept."""
     return None if _announcer.uncached or not _folders else Path(os.path.commonpath(_folders))

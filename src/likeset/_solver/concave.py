@@ -115,8 +115,9 @@ class ConcaveSearch:
         if not 0 < i < len(points) - 1:
             return None
         where, bend = _vertex(points[i - 1 : i + 2])
-        inside = points[i - 1][0] < where < points[i + 1][0] and where != points[i][0]
-        return where if 0.0 < bend < inf and inside else None
+        known = {p for p, _, _ in points}
+        inside = points[i - 1][0] < where < points[i + 1][0]
+        return where if 0.0 < bend < inf and inside and where not in known else None
 
     def _on_parabola(self, tolerance: float) -> tuple[float, float] | None:
         """Where to look by the parabola through the best point and its neighbours, and how far off will do."""

@@ -14,8 +14,8 @@ D_u is not convex in z. But let m = A'(z), the mean, and b = e^u - 1:
 
 In m the left one is convex, for 0 <= s <= a, and the right one concave. So M_k and D_u are convex in (m_1, m_2), log R
 is, being their log-sum-exp, and C is a convex set of means. Two things follow. Tangents bound C from outside
-(:mod:`~likeset._solver.planar`). And "no difference", m_1 = m_2, is a straight line: the least log R on it is the
-minimum of a convex function of one number, and if it exceeds the level, C lies on one side of it.
+(:mod:`~likeset._solver.planar`). And where the least log R on the line "no difference", m_1 = m_2, or on another border
+between the two means exceeds the level, C lies on one side of it (:mod:`~likeset._solver.borders`).
 """
 
 from __future__ import annotations
@@ -31,10 +31,7 @@ from likeset._typing import EPS, Array
 from likeset.curves import Curve, curve_derivatives, curve_heights
 
 UNHEARD = 14.0  # nats below the level at which a node is left out: C grows, by next to nothing
-ACCURACY = 1e-9  # of the least log R on the diagonal, relative to 1 + |log R|
 _BISECTIONS = 60
-_POINTS = 9  # looked at together between two ends
-_ROUNDS = 40
 _FAR = -1e300  # instead of log 0
 
 
@@ -74,7 +71,7 @@ class PairSet:
 
     def most_likely(self) -> Array:
         """The two z at which the likelihood is largest, within the box."""
-        return _minimisers(self.curve, self.total_a, self.total_s, self.low, self.high)
+        return minimisers(self.curve, self.total_a, self.total_s, self.low, self.high)
 
     def values(self, z: Array) -> Array:
         """The left side at points z (n, 2)."""
@@ -105,6 +102,12 @@ class PairSet:
             return m
         top = 1.0 if self.curve is Curve.SOFTPLUS else inf
         return np.where(z <= self.low, 0.0, np.where(z >= self.high, top, m))
+
+    def means_around(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """The range of the means whose z are in [low, high], a little further for the rounding."""
+        first, last = self.means(low), self.means(high)
+        first, last = first - 4 * EPS * np.abs(first), last + 4 * EPS * np.abs(last)
+        return first, np.minimum(last, 1.0) if self.curve is Curve.SOFTPLUS else last
 
     def predictors(self, m: Array) -> Array:
         """z of means; its limits where the mean is at the end of its range."""
@@ -152,9 +155,14 @@ class PairSet:
             gradient = np.einsum("nk,nki->ni", weights, np.where(weights[:, :, None] > 0.0, every, 0.0))
             return np.where(np.isfinite(top), top + np.log(total), top), gradient / total[:, None]
 
+    def losses(self, z: Array) -> Array:
+        """a A(z) - s z of every voice and arm, at z of the same shape."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(self.a * curve_heights(self.curve, z) - self.s * z)
+
     def enclosed(self) -> tuple[PairSet, Array, Array] | None:
         """C without nodes that say nothing in it, and a box of z that holds it; None if the ratios leave nothing."""
-        found = self._ranges()
+        found = self.ranges()
         if found is None:
             return None
         low, high = found
@@ -164,18 +172,16 @@ class PairSet:
         heard = ~(loudest < self.level - UNHEARD)
         return replace(self, nodes=self.nodes[heard], log_nodes=self.log_nodes[heard]), low, high
 
-    def _ranges(self) -> tuple[Array, Array] | None:
-        """Of either z, where every ratio stays below the level if the other z suits it best: M_k is a convex sum."""
+    def ranges(self, bisections: int = _BISECTIONS) -> tuple[Array, Array] | None:
+        """Of either z, where every ratio stays below the level if the other z suits it best: M_k is a convex sum.
+
+        None if the ratios leave nothing.
+        """
         if not len(self.constants):
             return self.low, self.high
         low, high = np.broadcast_to(self.low, self.a.shape), np.broadcast_to(self.high, self.a.shape)
-        best = _minimisers(self.curve, self.a, self.s, low, high)
-
-        def height(at: Array) -> Array:
-            with np.errstate(over="ignore", invalid="ignore"):
-                return np.asarray(self.a * curve_heights(self.curve, at) - self.s * at)
-
-        least = height(best)
+        best = minimisers(self.curve, self.a, self.s, low, high)
+        least = self.losses(best)
         limit = self.level + self.rounding - self.constants[:, None] - least[:, ::-1]
         if (least > limit).any():
             return None
@@ -188,10 +194,10 @@ class PairSet:
         ends = []
         for edge in (low, high):
             inside, outside = best.copy(), edge.astype(np.float64).copy()
-            reached = height(outside) <= limit
-            for _ in range(_BISECTIONS):
+            reached = self.losses(outside) <= limit
+            for _ in range(bisections):
                 middle = 0.5 * (inside + outside)
-                within = height(middle) <= limit
+                within = self.losses(middle) <= limit
                 inside, outside = np.where(within, middle, inside), np.where(within, outside, middle)
             ends.append(np.where(reached, edge, outside))
         return ends[0].max(axis=0), ends[1].min(axis=0)
@@ -202,7 +208,7 @@ def _ratio(part: Array, whole: Array) -> Array:
     return np.where(part > 0.0, part / whole, 0.0)
 
 
-def _minimisers(curve: Curve, a: Array, s: Array, low: Array, high: Array) -> Array:
+def minimisers(curve: Curve, a: Array, s: Array, low: Array, high: Array) -> Array:
     """Where a A(z) - s z is least on [low, high]."""
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = s / a
@@ -212,122 +218,3 @@ def _minimisers(curve: Curve, a: Array, s: Array, low: Array, high: Array) -> Ar
             free = np.log(slope) if curve is Curve.EXPONENTIAL else np.log(slope) - np.log1p(-slope)
     free = np.where(np.isnan(free), np.where(s > 0, inf, -inf), free)
     return np.clip(np.where((a == 0.0) & (s == 0.0), 0.0, free), low, high)
-
-
-# -- the diagonal ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Diagonal:
-    """log R where both arms are alike.
-
-    ``least`` is a certified lower bound of its minimum there, ``attained`` a value; ``apart`` is the sign of
-    z_1 - z_2 in C if ``least`` exceeds the level, zero otherwise; ``lowest`` a lower bound of log R everywhere.
-    """
-
-    least: float
-    attained: float
-    apart: int
-    likely: int
-    lowest: float
-    somewhere: float
-
-    def against(self, sign: int) -> tuple[float, float]:
-        """Bounds of the least log R over sign (z_1 - z_2) >= 0; over z_1 = z_2 for 0."""
-        if sign == 0 or (self.likely == -sign and self.somewhere < self.least):
-            return self.least, self.attained
-        return self.lowest, min(self.attained, self.somewhere if self.likely in (0, sign) else inf)
-
-
-def diagonal(target: PairSet) -> Diagonal:
-    r"""The least log R for z_1 = z_2, which says what it is for z_1 <= z_2 and z_1 >= z_2, too.
-
-    log R is convex in the means. If it is lower at some point with m_1 > m_2 than anywhere on the diagonal, then every
-    y with m_1 <= m_2 has a diagonal point d between the two, log R(d) <= max of both, and so log R(y) >= log R(d).
-    """
-    z = target.most_likely()
-    point = target.means(z)
-    likely = int(np.sign(point[0] - point[1]))
-    somewhere = float(target.values(z[None])[0]) + target.rounding
-    least, attained = _least_on_diagonal(target)
-    least -= target.rounding
-    sure = least > target.level and somewhere < least
-    apart = likely if sure else 0
-    return Diagonal(least, attained, apart, likely, _floor(target), somewhere)
-
-
-def _floor(target: PairSet) -> float:
-    """A lower bound of log R: the ratios alone, each where it is least."""
-    low, high = np.broadcast_to(target.low, target.a.shape), np.broadcast_to(target.high, target.a.shape)
-    at = _minimisers(target.curve, target.a, target.s, low, high)
-    with np.errstate(over="ignore", invalid="ignore"):
-        parts = target.a * curve_heights(target.curve, at) - target.s * at
-    parts = np.where((target.a == 0.0) & (target.s == 0.0), 0.0, parts)
-    return float(log_sum_exp((target.constants + parts.sum(axis=1))[None])[0]) - target.rounding
-
-
-def _least_on_diagonal(target: PairSet) -> tuple[float, float]:
-    """(lower bound, attained value) of the least log R over equal means, by tangents from both sides."""
-    a, s = target.total_a.sum(), target.total_s.sum()
-    ends = target.means(np.array([target.low, target.high]))
-    low, high = float(ends[0].max()), float(ends[1].min())
-    if low > high:
-        return inf, inf
-    if not a > 0.0:
-        value = float(target.heights(np.full((1, 2), min(max(0.0, low), high)))[0][0])
-        return value, value
-    middle = min(max(float(s / a), low), high)
-    unit = {
-        Curve.QUADRATIC: a**-0.5,
-        Curve.EXPONENTIAL: max(middle, 1.0 / a) ** 0.5 * a**-0.5,
-        Curve.SOFTPLUS: max(middle * (1.0 - middle), 1.0 / a) ** 0.5 * a**-0.5,
-    }[target.curve]
-    at = np.array([middle])
-    for step in range(1, 64):  # until the minimum lies between the ends
-        with np.errstate(over="ignore"):
-            wider = np.clip([middle - unit * 2.0**step, middle + unit * 2.0**step], low, high)
-        at = np.unique(np.concatenate([at, wider]))
-        values, slopes = _along(target, at)
-        if (slopes[0] >= 0.0 and at[0] == low) or (slopes[-1] <= 0.0 and at[-1] == high):  # least at an end
-            return float(values.min()), float(values.min())
-        if slopes[0] < 0.0 < slopes[-1]:
-            break
-    else:
-        return -inf, float(values.min())
-    for _ in range(_ROUNDS):
-        attained = float(values.min())
-        i = int(np.searchsorted(slopes, 0.0, side="right")) - 1
-        least = _meeting(at[i : i + 2], values[i : i + 2], slopes[i : i + 2])
-        if attained - least <= ACCURACY * (1.0 + abs(attained)) or not at[i] < at[i + 1]:
-            break
-        at = np.unique(np.linspace(at[i], at[i + 1], _POINTS + 2))
-        values, slopes = _along(target, at)
-    return least, attained
-
-
-def _along(target: PairSet, at: Array) -> tuple[Array, Array]:
-    """log R on the diagonal and its slope there, which rises."""
-    values, gradients = target.heights(np.repeat(at[:, None], 2, axis=1))
-    slopes = gradients.sum(axis=1)
-    slopes = np.where(np.isfinite(values), slopes, np.where(at < at[np.argmin(values)], -inf, inf))
-    return values, np.maximum.accumulate(slopes)
-
-
-def _meeting(at: Array, values: Array, slopes: Array) -> float:
-    """The height at which tangents meet: a convex function is nowhere lower between the two points."""
-    if slopes[0] == 0.0:
-        return float(values[0])
-    if not np.isfinite(slopes).all():  # an infinite end: the other tangent alone
-        known = 0 if np.isfinite(slopes[0]) else 1
-        reach = (at[1] - at[0]) * abs(slopes[known]) if np.isfinite(slopes[known]) else inf
-        return float(values[known] - reach)
-    step = (values[0] - values[1] + slopes[1] * (at[1] - at[0])) / (slopes[1] - slopes[0])
-    return float(values[0] + slopes[0] * step)
-
-
-def surely_below(target: PairSet) -> bool:
-    """Whether C surely has no point with z_1 >= z_2."""
-    found = diagonal(target)
-    if found.least == inf or found.likely >= 0 or found.least <= target.level:
-        return False
-    return found.apart < 0 or target.enclosed() is None

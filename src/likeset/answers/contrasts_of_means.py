@@ -18,17 +18,14 @@ import numpy as np
 
 from likeset._typing import EPS, Array
 from likeset.answers.combinations import pair_support
+from likeset.answers.margins import slope_of
 from likeset.answers.mean_contrasts import of_announced_pairs
 from likeset.answers.pairs import Bounds, bounds_of_function
 from likeset.errors import InvalidArgumentError
-from likeset.families.answers import mean_link
 from likeset.families.base import Family
 
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet
-
-LINK = {"difference": "identity", "ratio": "log", "odds": "logit"}
-"""The contrasts, and the scale on which the mean must be affine in z for exact bounds."""
 
 
 def contrast_of_means(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str) -> Bounds:
@@ -42,9 +39,9 @@ def contrast_of_means(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: 
 
 
 def _not_announced(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str) -> Bounds:
-    link = mean_link(family)
-    if link is not None and link == LINK[of]:
-        return _of_difference(s, family, X, Y, of)
+    slope = slope_of(family, of)
+    if slope is not None:
+        return _of_difference(s, slope, X, Y, of)
     mean = family.mean
     contrasts = {
         "difference": lambda a, b: mean(a) - mean(b),
@@ -64,12 +61,8 @@ def _not_announced(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str
     return outer
 
 
-def _of_difference(s: LikelihoodSet, family: Family, X: Array, Y: Array, of: str) -> Bounds:
+def _of_difference(s: LikelihoodSet, slope: float, X: Array, Y: Array, of: str) -> Bounds:
     """An increasing or decreasing function of d = x'theta - y'theta."""
-    ends = np.asarray(family.mean(np.array([0.0, 1.0])), dtype=np.float64)
-    slope = 1.0  # of the log odds
-    if of != "odds":
-        slope = float(ends[1] - ends[0] if of == "difference" else np.log(ends[1]) - np.log(ends[0]))
     ones = np.ones(len(X))
     ends_of_d = []
     for first, second in ((X, Y), (Y, X)):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from likeset._solver.pairs import PairSet, surely_below
+from likeset._solver.borders import surely_below
+from likeset._solver.pairs import PairSet
 from likeset._solver.problem import VoiceTable
 from likeset._typing import Array, IntArray, Mask
 from likeset.evidence.evidence import Evidence

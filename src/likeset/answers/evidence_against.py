@@ -1,4 +1,4 @@
-"""What ``LikelihoodSet.evidence`` is asked: half-spaces and hyperplanes of hypotheses, or single parameters."""
+"""What ``LikelihoodSet.evidence`` is asked: half-spaces and hyperplanes, contrasts of means, or single parameters."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likeset._solver.linalg.threads import SingleThreadedBlas
-from likeset._typing import Array, IntArray
+from likeset._typing import Array, IntArray, Mask
+from likeset.answers.combinations import pairs_of_rows
 from likeset.answers.hypotheses import EValue, least_evidence
-from likeset.answers.mean_contrasts import evidence_of_pairs
+from likeset.answers.margins import LINK, slope_of
+from likeset.answers.mean_contrasts import evidence_of_contrasts, evidence_of_pairs, scale_of
 from likeset.answers.points import against_points
-from likeset.arguments import real_array
+from likeset.arguments import choice, real_array
 from likeset.errors import InvalidArgumentError, ShapeError
 from likeset.evidence.tilted import TiltedEvidence
+from likeset.spaces.linear import Linear
 
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet
 
 
-def evidence_against(s: LikelihoodSet, x: Any, below: Any, above: Any, equal: Any, theta: Any) -> EValue:
+def evidence_against(
+    s: LikelihoodSet, x: Any, minus: Any, of: Any, below: Any, above: Any, equal: Any, theta: Any
+) -> EValue:
     """The least log R over what exactly one of the hypotheses allows."""
     if not s.has_other_levels:
         raise InvalidArgumentError(
@@ -28,9 +33,12 @@ def evidence_against(s: LikelihoodSet, x: Any, below: Any, above: Any, equal: An
         )
     limits = {"below": below, "above": above, "equal": equal}
     given = [name for name, limit in limits.items() if limit is not None]
+    if (minus is None) != (of is None):
+        name, value, other = ("minus", minus, "of") if of is None else ("of", of, "minus")
+        raise InvalidArgumentError(name, value, f"comes without {other}", 'pass both, as in minus=y, of="ratio"')
     if theta is not None:
-        if x is not None or given:
-            name, value = ("x", x) if x is not None else (given[0], limits[given[0]])
+        if x is not None or given or of is not None:
+            name, value = ("x", x) if x is not None else (given[0], limits[given[0]]) if given else ("of", of)
             raise InvalidArgumentError(name, value, "stands beside theta", "ask about theta, or about x'theta")
         return against_points(s, theta)
     if x is None:
@@ -38,23 +46,68 @@ def evidence_against(s: LikelihoodSet, x: Any, below: Any, above: Any, equal: An
     if len(given) != 1:
         said = "comes without a hypothesis" if not given else f"comes with {len(given)} hypotheses"
         raise InvalidArgumentError("x", x, said, "give one of below=, above= and equal=")
-    raw, inside, outside, limit, asked = _rows_and_limits(s, x, given[0], limits[given[0]])
-    pairs, low, high = evidence_of_pairs(s, raw, limit, given[0])
+    hypothesis, value = given[0], limits[given[0]]
+    if of is not None:
+        return _against_contrasts(s, x, minus, choice("of", of, tuple(LINK)), hypothesis, value)
+    return _against_predictors(s, x, hypothesis, value)
+
+
+def _against_contrasts(s: LikelihoodSet, X: Any, Y: Any, of: str, hypothesis: str, value: Any) -> EValue:
+    """Contrasts of means: by the sets of announced pairs, or as questions about the difference of two predictors."""
+    family = s._family
+    if family is None:
+        raise InvalidArgumentError("set", s, "knows no family, and so no means", "ask a ConfidenceSequence")
+    scale_of(family, of)  # a typed error where it makes no sense
+    first, second = pairs_of_rows(s.space, X, Y)
+    limit = _limits(hypothesis, value, len(first))
+    n = limit.size if len(first) == 1 else len(first)
+    first, second = (np.broadcast_to(rows, (n, *rows.shape[1:])) for rows in (first, second))
+    limit = np.broadcast_to(limit, (n,))
+    if of != "difference" and not (limit > 0.0).all():
+        raise InvalidArgumentError(hypothesis, value, "is not positive", f"pass a {of} of two means, such as 0.9")
+    asked, low, high = evidence_of_contrasts(s, first, second, of, limit, hypothesis)
+    if not asked.all():
+        slope = slope_of(family, of)
+        if slope is None or not isinstance(s.space, Linear):
+            raise InvalidArgumentError(
+                "of", of, "is no function of x'theta - y'theta here, and not that of an announced pair",
+                f"announce the pair, Contrasts(X, minus=Y), or look whether contrast(X, Y, of={of!r}) excludes it",
+            )  # fmt: skip
+        rows, apart = slope * (first - second)[~asked], limit[~asked]
+        found = _against_predictors(s, rows, hypothesis, apart if of == "difference" else np.log(apart))
+        low[~asked], high[~asked] = found.log_e_value, found.log_e_value + found.gap
+    return _answer(s, low, high, np.zeros(n, dtype=bool))
+
+
+def _against_predictors(s: LikelihoodSet, x: Any, hypothesis: str, value: Any) -> EValue:
+    """Half-spaces and hyperplanes."""
+    raw, inside, outside, limit, asked = _rows_and_limits(s, x, hypothesis, value)
+    pairs, low, high = evidence_of_pairs(s, raw, limit, hypothesis)
     low, high = np.where(pairs, low, -inf), np.where(pairs, high, -inf)
     bent = np.zeros(len(limit), dtype=bool)
-    for sign in {"below": (-1.0,), "above": (1.0,), "equal": (-1.0, 1.0)}[given[0]]:
+    for sign in {"below": (-1.0,), "above": (1.0,), "equal": (-1.0, 1.0)}[hypothesis]:
         for question in np.unique(asked[~pairs]):
             rows, answering = (asked == question) & ~pairs, s if question < 0 else s._of_its_own(int(question))
             with SingleThreadedBlas():
-                least, most = least_evidence(answering, sign * inside[rows], outside[rows], sign * limit[rows])
-            if given[0] == "equal" and isinstance(answering._evidence, TiltedEvidence):
-                bent |= rows  # without convexity a plane may be worse than both of its sides
+                asked_for = sign * inside[rows], outside[rows], sign * limit[rows]
+                least, most = least_evidence(answering, *asked_for)
+                if isinstance(answering._evidence, TiltedEvidence):
+                    # Where no end can be proved at low levels, the convex part still says something.
+                    convex = answering._of(answering._evidence.others, answering.alpha)
+                    least = np.maximum(least, least_evidence(convex, *asked_for)[0])
+                    if hypothesis == "equal":
+                        bent |= rows  # without convexity a plane may be worse than both of its sides
             # of two sides the larger, by convexity
             low[rows] = np.maximum(low[rows], least)
             high[rows] = np.maximum(high[rows], most)
+    return _answer(s, low, high, bent)
+
+
+def _answer(s: LikelihoodSet, low: Array, high: Array, bent: Mask) -> EValue:
+    """The bounds, with nothing known of how good they are where a plane is ``bent``."""
     if s._refuted_by_pairs:  # every parameter is, whatever the hypothesis allows
         low = np.maximum(low, np.nextafter(-log(s.alpha), inf))
-    gap = np.zeros(len(limit))
+    gap = np.zeros(len(low))
     np.subtract(high, low, out=gap, where=high > low)
     gap[bent] = inf
     return EValue(low, gap)
@@ -64,15 +117,7 @@ def _rows_and_limits(s: LikelihoodSet, x: Any, name: str, value: Any) -> tuple[A
     """Rows, their directions, limits, and the announced question that each of them is, or -1."""
     inside, outside = s._directions(x)
     asked = s._asked(x)
-    limits = real_array(name, value)
-    fits = limits.ndim == 1 and len(limits) > 0 and (len(inside) == 1 or len(limits) in (1, len(inside)))
-    if limits.ndim != 0 and not fits:
-        raise ShapeError(
-            name,
-            value,
-            f"has shape {limits.shape}",
-            f"pass one number, or one for each of the {len(inside)} rows of x",
-        )
+    limits = _limits(name, value, len(inside))
     n = limits.size if len(inside) == 1 else len(inside)
     rows = s.space.covariates(x, "X")
     return (
@@ -82,3 +127,14 @@ def _rows_and_limits(s: LikelihoodSet, x: Any, name: str, value: Any) -> tuple[A
         np.broadcast_to(limits, (n,)),
         np.broadcast_to(-1 if asked is None else asked, (n,)),
     )
+
+
+def _limits(name: str, value: Any, rows: int) -> Array:
+    """One limit, or one for each row; any number of them for one row."""
+    limits = real_array(name, value)
+    fits = limits.ndim == 1 and len(limits) > 0 and (rows == 1 or len(limits) in (1, rows))
+    if limits.ndim != 0 and not fits:
+        raise ShapeError(
+            name, value, f"has shape {limits.shape}", f"pass one number, or one for each of the {rows} rows of x"
+        )
+    return limits

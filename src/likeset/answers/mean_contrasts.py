@@ -6,9 +6,11 @@ r"""Contrasts of means of announced pairs of arms: E[y] at one covariate against
     odds          p / (1 - p) by p' / (1 - p')    log odds            exp of it
 
 F is monotone in z. In coordinates in which the pair's set is convex (:mod:`likeset._solver.pairs`) a polygon of
-tangents holds it (:mod:`likeset._solver.planar`), and "no difference" is a straight line: the set lies on one side of
-it if and only if the least log R there exceeds the level. So the ends of all contrasts and the evidence against "no
-difference" say the same, whichever is asked.
+tangents holds it (:mod:`likeset._solver.planar`). "No difference", or any other value of a contrast, is a border
+between the two means (:mod:`~likeset.answers.margins`), and the least log R on it is the evidence against that value.
+The set lies on one side of "no difference" if and only if the evidence against it exceeds the level, and the ends of
+all contrasts say the same, whichever is asked. For other values, whatever rounding and the gap of the ends leave open
+is said to be open.
 """
 
 from __future__ import annotations
@@ -21,12 +23,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from likeset._solver.pairs import Diagonal, PairSet, diagonal
+from likeset._solver.borders import division
+from likeset._solver.pairs import PairSet
 from likeset._solver.planar import Function, Outline
-from likeset._typing import EPS, Array, IntArray, Mask
+from likeset._typing import EPS, Array, Mask
+from likeset.answers.margins import border_of, exact_contrast
 from likeset.answers.pairs import Bounds
 from likeset.answers.questions import Questions, announced
-from likeset.curves import Curve
 from likeset.errors import EmptySetError, InvalidArgumentError
 from likeset.families.base import Family
 from likeset.families.canonical import Canonical
@@ -35,6 +38,7 @@ from likeset.spaces.linear import Linear
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet
 
+OPPOSITE = {"below": "above", "above": "below", "equal": "equal"}
 KINDS = {"difference": 0.0, "ratio": 1.0, "odds": 1.0}  # and what they are where there is no difference
 
 
@@ -87,25 +91,40 @@ class PairAnswers:
 
     ends       (low, high, gap) of every kind of contrast that makes sense
     arms       (low, high) of z of either arm
-    diagonal   the evidence that the two are alike
     nats       that the pair's share of the error level costs
     """
 
+    pair: PairSet
+    family: Family
+    form: Canonical
     ends: dict[str, tuple[float, float, float]] | None
     arms: tuple[tuple[float, float], tuple[float, float]]
-    diagonal: Diagonal
     nats: float
     threshold: float
 
-    def evidence(self, sign: int) -> tuple[float, float]:
-        """Bounds of the evidence against sign (u - u') >= 0, or u = u' for 0, in nats."""
-        least, attained = (bound - self.nats for bound in self.diagonal.against(sign))
-        apart = self.diagonal.apart
-        if apart == 0:  # what rounding has decided in one place only is open everywhere
-            least = min(least, self.threshold)
-        elif sign in (0, -apart):
+    def evidence(self, of: str, limit: float, hypothesis: str) -> tuple[float, float] | None:
+        """Bounds of the evidence against a contrast that is "below", "above" or "equal" to a limit, in nats.
+
+        None where the contrast has no border there (:mod:`~likeset.answers.margins`).
+        """
+        border = border_of(self.family, self.form, of, limit)
+        if border is None:
+            return None
+        above = 1 if scale_of(self.family, of).at(self.form).rising else -1
+        side = {"below": -above, "above": above, "equal": 0}[hypothesis]
+        least, attained = (bound - self.nats for bound in division(self.pair, border).against(side))
+        if self._excludes(of, limit, hypothesis):
             least = max(least, float(np.nextafter(self.threshold, inf)))
+        else:  # what is decided in one place only is open everywhere
+            least = min(least, self.threshold)
         return least, max(least, attained)
+
+    def _excludes(self, of: str, limit: float, hypothesis: str) -> bool:
+        """Whether the ends of the contrast say so."""
+        if self.ends is None:
+            return True
+        low, high, _ = self.ends[of]
+        return (hypothesis != "above" and low > limit) or (hypothesis != "below" and high < limit)
 
 
 def answers_of_pair(s: LikelihoodSet, family: Family, x: Array, y: Array) -> PairAnswers | None:
@@ -125,7 +144,7 @@ def _pair(s: LikelihoodSet, questions: Questions, x: Array, y: Array) -> PairSet
 
 
 def _answers(pair: PairSet, family: Family, questions: Questions, threshold: float) -> PairAnswers:
-    found = diagonal(pair)
+    found = division(pair)
     outline = _Outlined(pair)
     ends: dict[str, tuple[float, float, float]] = {}
     empty = outline.is_empty
@@ -140,7 +159,7 @@ def _answers(pair: PairSet, family: Family, questions: Questions, threshold: flo
         else:
             ends[of] = bounds
     arms = outline.arm(questions.form, 0), outline.arm(questions.form, 1)
-    return PairAnswers(None if empty else ends, arms, found, log(questions.odds), threshold)
+    return PairAnswers(pair, family, questions.form, None if empty else ends, arms, log(questions.odds), threshold)
 
 
 class _Outlined:
@@ -153,7 +172,7 @@ class _Outlined:
         if enclosed is None:
             return
         heard, low, high = enclosed
-        self.low, self.high = (_outward(pair, pair.means(z), sign) for z, sign in ((low, -1), (high, 1)))
+        self.low, self.high = pair.means_around(low, high)
         if np.isfinite([self.low, self.high]).all():
             start = np.clip(pair.means(pair.most_likely()), self.low, self.high)
             self.outline = Outline(heard.heights, pair.level + pair.rounding, self.low, self.high, start)
@@ -211,11 +230,6 @@ class _Outlined:
             at = np.array([self.low, self.high])
             found = float(F(at[:, 0]).max() + H(at[:, 1]).max())
         return (inf if np.isnan(found) else found), -inf
-
-
-def _outward(pair: PairSet, m: Array, sign: int) -> Array:
-    moved = m + sign * 4 * EPS * np.abs(m)
-    return np.minimum(moved, 1.0) if pair.curve is Curve.SOFTPLUS else moved
 
 
 # -- rows of questions ----------------------------------------------------------------------------------------------
@@ -297,9 +311,9 @@ def of_announced_pairs(s: LikelihoodSet, family: Family, X: Array, Y: Array, of:
 
 
 def evidence_of_pairs(s: LikelihoodSet, x: Array, limits: Array, hypothesis: str) -> tuple[Mask, Array, Array]:
-    """Rows that ask whether two announced arms are alike, or which is the larger, and bounds of the evidence there.
+    """Rows that ask about z - z' of two announced arms, and bounds of the evidence there.
 
-    A row is such a question if it is a multiple of the difference of the two, and the limit is zero.
+    A row is such a question if it is a multiple of the difference of the two.
     """
     n = len(x)
     asked, low, high = np.zeros(n, dtype=bool), np.zeros(n), np.zeros(n)
@@ -307,14 +321,40 @@ def evidence_of_pairs(s: LikelihoodSet, x: Array, limits: Array, hypothesis: str
     if family is None or not has_pairs(s) or not isinstance(s.space, Linear):
         return asked, low, high
     assert isinstance(questions, Questions)
+    exact = exact_contrast(family)
+    if exact is None:
+        return asked, low, high
+    of, slope = exact
     first, second = (s.space.covariates(rows, "A") for rows in (questions.contrasts.A, questions.contrasts.minus))
-    number: IntArray = np.where(limits == 0.0, announced(questions.contrasts, s.space, x), -1)
+    number = announced(questions.contrasts, s.space, x)
     for row in np.flatnonzero(number >= 0):
         a, b = first[number[row]], second[number[row]]
         pair = answers_of_pair(s, family, a, b)
-        if pair is None:
+        times = float(x[row] @ (a - b)) / float((a - b) @ (a - b))  # x = times (a - b)
+        with np.errstate(over="ignore"):
+            apart = np.float64(slope * limits[row] / times)
+            limit = float(apart if of == "difference" else np.exp(apart))
+        if pair is None or not (of == "difference" or 0.0 < limit < inf):
             continue
-        larger = int(np.sign(x[row] @ (a - b)) * questions.form.sign)  # in which the row rises with u - u'
-        asked[row] = True
-        low[row], high[row] = pair.evidence({"equal": 0, "below": -larger, "above": larger}[hypothesis])
+        found = pair.evidence(of, limit, hypothesis if slope * times > 0.0 else OPPOSITE[hypothesis])
+        if found is not None:
+            asked[row] = True
+            low[row], high[row] = found
+    return asked, low, high
+
+
+def evidence_of_contrasts(
+    s: LikelihoodSet, X: Array, Y: Array, of: str, limits: Array, hypothesis: str
+) -> tuple[Mask, Array, Array]:
+    """Which rows are announced pairs of arms, and bounds of the evidence against what is said of a contrast there."""
+    n = len(X)
+    asked, low, high = np.zeros(n, dtype=bool), np.zeros(n), np.zeros(n)
+    if s._family is None or not has_pairs(s):
+        return asked, low, high
+    for row in range(n):
+        pair = answers_of_pair(s, s._family, X[row], Y[row])
+        found = None if pair is None else pair.evidence(of, float(limits[row]), hypothesis)
+        if found is not None:
+            asked[row] = True
+            low[row], high[row] = found
     return asked, low, high

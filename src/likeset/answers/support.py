@@ -32,7 +32,8 @@ class Support:
     values       x'theta attained at ``maximisers`` (a lower bound of the maximum)
     maximisers   parameters in the set, in the user's coordinates; in a function space with a ``charge``, in the
                  slightly larger set that was solved for
-    upper        certified outer bound of the maximum: what ``LikelihoodSet.upper`` returns
+    upper        certified outer bound of the maximum: what ``LikelihoodSet.upper`` returns; where it is infinite,
+                 values and maximisers are those of some parameter in the set
     """
 
     values: Array
@@ -55,7 +56,8 @@ def support(s: LikelihoodSet, X: Any, sign: Any, covariate_weights: Any, level: 
     with SingleThreadedBlas():
         inside, outside = s._basis.coordinates(x)
         starts = None if near is None else starting_points(s.space, s._basis, near, len(x))
-        solution = _maximise(s, kernels, direction[:, None] * inside, outside, starts)
+        signed = direction[:, None] * inside
+        solution = _attained(kernels, signed, _maximise(s, kernels, signed, outside, starts))
         # The part outside the span was measured along sign * x.
         maximisers = s._basis.lift(solution.points[:, :-1], direction * solution.points[:, -1], x)
     return Support(solution.values, maximisers, solution.upper)
@@ -97,6 +99,20 @@ def _maximise(
             values[rows], points[rows] = found.values, found.points
             upper[rows] += found.upper
     return Solution(values, points, upper)
+
+
+def _attained(kernels: list[tuple[Mask, Kernel]], inside: Array, found: Solution) -> Solution:
+    """The same with a parameter of the set for every direction: its centre where a kernel names none.
+
+    Kernels that know a set to be endless along a direction say so by a value of inf and a point of NaN.
+    """
+    values, points = found.values.copy(), found.points.copy()
+    for rows, kernel in kernels:
+        nameless = rows & np.isnan(points).any(axis=1)
+        if nameless.any():
+            points[nameless] = np.append(kernel.centre, 0.0)
+            values[nameless] = np.minimum(values[nameless], inside[nameless] @ kernel.centre)
+    return Solution(values, points, found.upper)
 
 
 def _reweighted(s: LikelihoodSet, covariate_weights: Any, level: float | None) -> Kernel:

@@ -150,8 +150,7 @@ class RunningBounds:
         self.solves += len(asked)
         np.minimum.at(self.ceiling, high, found.upper[:n])
         np.maximum.at(self.floor, low, -found.upper[n:])
-        starts_next = np.where(np.isfinite(found.maximisers), found.maximisers, 0.0)  # unbounded rows have none
-        self._highest[high], self._lowest[low] = starts_next[:n], starts_next[n:]
+        self._highest[high], self._lowest[low] = found.maximisers[:n], found.maximisers[n:]
         return np.asarray(found.maximisers[:n])
 
     def _place(self, rows: Array, slots: Slots, plausible: Array, maximisers: Array) -> None:

@@ -21,3 +21,6 @@ class AtAllLevels:
         if name not in made:
             made[name] = make()
         return made[name]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AtAllLevels, ()  # copies work it out again

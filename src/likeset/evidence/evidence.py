@@ -32,7 +32,7 @@ from likeset._solver.charge import charge_of, minima
 from likeset._solver.evaluate import log_sum_exp, reweighted, term_values, values_and_slopes
 from likeset._solver.problem import MixtureSet, Terms, VoiceTable
 from likeset._solver.voice_sums import voice_exponents
-from likeset._typing import EPS, Array, IntArray, Mask
+from likeset._typing import EPS, Array, IntArray
 from likeset.evidence.at_all_levels import AtAllLevels
 from likeset.evidence.few_groups import MANY, few_groups
 from likeset.evidence.own_levels import OwnLevels
@@ -154,13 +154,6 @@ class Evidence(OwnLevels):
         if len(self.gains) == 0:
             return np.zeros(len(values))  # shares add up to one only within rounding
         return log_sum_exp(voice_exponents(self.audible, self.contributions(values)))
-
-    def allows(self, values: Array, norms: Array) -> Mask:
-        """Whether log R <= threshold up to rounding, for parameters with these z and norms."""
-        if self.says_nothing:
-            return np.ones(len(values), dtype=bool)
-        found, rounding = self.log_ratio_with_rounding(values, norms)
-        return (found < inf) & (found - self.threshold <= rounding)
 
     def log_ratio_with_rounding(self, values: Array, norms: Array) -> tuple[Array, Array]:
         """log R of parameters with these z and norms, and how far off it may be."""

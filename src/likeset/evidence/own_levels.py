@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from likeset._typing import Array
+from likeset.evidence.judging import Judging
 
 if TYPE_CHECKING:
     from typing import Self
 
 
-class OwnLevels:
+class OwnLevels(Judging):
     """What asks for a function with the level sets of log R gets log R."""
 
     @property

@@ -29,20 +29,20 @@ import numpy as np
 from likeset._solver import Kernel
 from likeset._solver.ball import Ball
 from likeset._solver.evaluate import log_sum_exp, reweighted, values_and_slopes
-from likeset._solver.nuisance import FURTHEST, Gain, ScaleTerms
+from likeset._solver.nuisance import Gain, ScaleTerms
 from likeset._solver.problem import CurveTerms, VoiceTable
 from likeset._solver.search import SearchKernel
 from likeset._solver.voice_sums import voice_exponents
-from likeset._typing import EPS, Array, Mask
+from likeset._typing import EPS, Array
 from likeset.evidence.at_all_levels import AtAllLevels
 from likeset.evidence.directional import with_directions
 from likeset.evidence.evidence import ROUNDING, Evidence, Groups, depth_of
 from likeset.evidence.few_groups import FewGroups, few_groups
 from likeset.evidence.noiseless import fits_without_noise, noiseless
 from likeset.evidence.own_levels import OwnLevels
+from likeset.evidence.voices_by_scale import VoicesByScale
 from likeset.voices.directions import Measured
 
-_NEWTON = 120
 _FURTHEST = 600.0  # |log s| up to which kernels are asked
 _FAR = 10.0  # |log s| between the scale that fits best and the largest plausible one that only tied outcomes have
 _CLEARLY = 1e-3  # nats that the search for the least of a convex function may be off; it is by far less
@@ -81,9 +81,21 @@ class ScaleVoices(OwnLevels):
         return replace(self, groups=wide.groups, terms=terms, gains=wide.gains, voices=wide.voices, own=own)
 
     @property
-    def _table(self) -> VoiceTable:
-        """All voices that are not silent for good, the one that hears everything first."""
-        return self._once("table", self._audible)  # type: ignore[no-any-return]
+    def by_scale(self) -> VoicesByScale:
+        """All voices that are not silent for good, and what they have earned at every scale."""
+        return self._once("by scale", self._gains_by_scale)  # type: ignore[no-any-return]
+
+    def _gains_by_scale(self) -> VoicesByScale:
+        hears_all, finite = self.own > -inf, np.where(np.isneginf(self.gains), 0.0, self.gains)
+        table = self._audible()
+        bare = VoiceTable(table.starts, table.members, np.zeros(len(table.log_shares)))
+        log_q, counts = voice_exponents(bare, np.stack([finite + self.terms.constants, self.terms.counts]))
+        own_gain = self.own_gain if hears_all else None
+        if own_gain is not None:
+            log_q[0] = counts[0] = 0.0
+        elif hears_all and np.isneginf(self.gains).any():
+            log_q[0] = -inf
+        return VoicesByScale(table, log_q, counts, hears_all, own_gain, self.terms.range, self.terms.lo == 0.0)
 
     def _audible(self) -> VoiceTable:
         heard = Evidence(self.groups, self.terms.unit, self.gains, self.voices, self.threshold, self.bound).audible
@@ -95,42 +107,16 @@ class ScaleVoices(OwnLevels):
         members = np.concatenate([everything, heard.members])
         return VoiceTable(starts, members, np.append(self.own, heard.log_shares))
 
-    @property
-    def _plain(self) -> tuple[Array, Array]:
-        """log Q_k and M_k of every voice, for numerators that know no scale; zero where there is an ``own_gain``."""
-        return self._once("plain", self._plain_gains)  # type: ignore[no-any-return]
-
-    def _plain_gains(self) -> tuple[Array, Array]:
-        table = self._table
-        bare = VoiceTable(table.starts, table.members, np.zeros(len(table.log_shares)))
-        finite = np.where(np.isneginf(self.gains), 0.0, self.gains)
-        log_q, counts = voice_exponents(bare, np.stack([finite + self.terms.constants, self.terms.counts]))
-        if self.own > -inf and self.own_gain is not None:
-            log_q[0] = counts[0] = 0.0
-        elif self.own > -inf and np.isneginf(self.gains).any():
-            log_q[0] = -inf
-        return log_q, counts
-
-    def _gain(self, t: Array) -> tuple[Array, Array, Array]:
-        """log pi_k + G_k, dG_k/dt and its second derivative at every t, along a new last axis."""
-        log_q, counts = self._plain
-        value = self._table.log_shares + log_q - counts * t[:, None]
-        first, second = np.broadcast_to(-counts, value.shape).copy(), np.zeros(value.shape)
-        if self.own > -inf and self.own_gain is not None:
-            own, first[:, 0], second[:, 0] = self.own_gain.derivatives(t)
-            value[:, 0] += own
-        return value, first, second
-
     @cached_property
     def says_nothing(self) -> bool:
         """Whether log R is the same for every theta, and below the threshold."""
-        return len(self._table.members) == 0 or self.threshold == inf
+        return len(self.by_scale.table.members) == 0 or self.threshold == inf
 
     # -- one parameter ------------------------------------------------------------------------------------------
 
     def log_ratio(self, values: Array, scale: float | None = None) -> Array:
         """log R of parameters with the z ``values`` at the covariates, one row each; for one scale, or the least."""
-        if len(self._table.members) == 0:
+        if len(self.by_scale.table.members) == 0:
             return np.zeros(len(values))
         return self._ratio(self._sums(self._losses(values)[0]), scale)[0]
 
@@ -143,13 +129,6 @@ class ScaleVoices(OwnLevels):
         free = self.gains + self.terms.constants
         return np.exp(t)[:, None] * losses + free - self.terms.counts * t[:, None]
 
-    def allows(self, values: Array, norms: Array, scale: float | None = None) -> Mask:
-        """Whether log R <= threshold up to rounding, for parameters with these z and norms."""
-        if self.says_nothing:
-            return np.ones(len(values), dtype=bool)
-        found, rounding = self.log_ratio_with_rounding(values, norms, scale)
-        return (found < inf) & (found - self.threshold <= rounding)
-
     def log_ratio_with_rounding(self, values: Array, norms: Array, scale: float | None = None) -> tuple[Array, Array]:
         """log R of parameters with these z and norms, and how far off it may be."""
         if self.says_nothing:
@@ -159,30 +138,21 @@ class ScaleVoices(OwnLevels):
         reach = norms[:, None] * self.groups.lengths
         parts = self._sums(np.abs(losses) + 2.0 * self.terms.rest + slopes * reach)
         with np.errstate(over="ignore"):  # at scale zero
-            sizes = np.exp(t) * parts.max(axis=1, initial=0.0) + self._sizes(t)
+            sizes = np.exp(t) * parts.max(axis=1, initial=0.0) + self.by_scale.sizes(t)
         return ratio, 4 * ROUNDING * (1.0 + sizes)
-
-    def _sizes(self, t: Array) -> Array:
-        """What the rounding of the largest G is proportional to."""
-        log_q, counts = self._plain
-        sizes = np.max(np.abs(np.where(np.isfinite(log_q), log_q, 0.0)) + counts * np.abs(t)[:, None], axis=1)
-        if self.own > -inf and self.own_gain is not None:
-            gain = self.own_gain
-            sizes = np.maximum(sizes, [gain.size(float(at)) for at in t])
-        return np.asarray(sizes)
 
     @cached_property
     def size(self) -> float:
         """What the rounding of log R is proportional to."""
-        return float(self._sizes(np.array([self._start]))[0]) if not self.says_nothing else 0.0
+        return float(self.by_scale.sizes(np.array([self._start]))[0]) if not self.says_nothing else 0.0
 
     # -- all of them --------------------------------------------------------------------------------------------
 
     def at(self, t: float) -> Evidence:
         """The evidence at t = log s: that of a known scale, with what numerators earned in the shares."""
         if t not in self._made:
-            s, table = exp(t), self._table
-            shares = self._gain(np.array([t]))[0][0]
+            s, table = exp(t), self.by_scale.table
+            shares = self.by_scale.gains(np.array([t]))[0][0]
             kept = np.isfinite(shares)
             if not kept.all():
                 owners = table.owners
@@ -190,7 +160,7 @@ class ScaleVoices(OwnLevels):
                 table = VoiceTable(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), members, shares[kept])
             else:
                 table = VoiceTable(table.starts, table.members, shares)
-            slack = 16 * EPS * (1.0 + float(self._sizes(np.array([t]))[0]) + s * float(self.terms.rest.sum()))
+            slack = 16 * EPS * (1.0 + float(self.by_scale.sizes(np.array([t]))[0]) + s * float(self.terms.rest.sum()))
             few = self._few
             found = None if few is None or not kept.all() else few.at(s, shares, self.threshold + slack)
             if found is not None:
@@ -212,7 +182,7 @@ class ScaleVoices(OwnLevels):
             if self.groups.sticking_out.any():
                 return None
             X = self.groups.rows[self.groups.owners]
-            return few_groups(X, self.terms.unit, self.terms.rest, self._table, self.bound)
+            return few_groups(X, self.terms.unit, self.terms.rest, self.by_scale.table, self.bound)
 
         return self._once("few", make)  # type: ignore[no-any-return]
 
@@ -241,8 +211,8 @@ class ScaleVoices(OwnLevels):
         t = min(max(-log(p), self._span[0]), self._span[1])
         if t == self._span[0] and self.terms.range[0] < t:
             # The end stands for all smaller s: there R is at least what it is with F = 0.
-            least = float(log_sum_exp(self._gain(np.array([t]))[0])[0])
-            empty = least > self.threshold + 16 * EPS * (1.0 + float(self._sizes(np.array([t]))[0]))
+            least = float(log_sum_exp(self.by_scale.gains(np.array([t]))[0])[0])
+            empty = least > self.threshold + 16 * EPS * (1.0 + float(self.by_scale.sizes(np.array([t]))[0]))
             return Ball(self.groups.coordinates.shape[1], self.bound, empty=empty)
         return self.at(t).kernel
 
@@ -250,10 +220,10 @@ class ScaleVoices(OwnLevels):
     def _start(self) -> float:
         """A t that should be plausible: the kindest to the theta that fits best."""
         F = self._once("least", self._least)
-        kindest = float(self._kindest(F)[0])
+        kindest = float(self.by_scale.kindest(F)[0])
 
         def plausible(t: float) -> bool:
-            return bool(self._ratio_at(F, np.array([t]))[0] <= self.threshold)
+            return bool(self.by_scale.at(F, np.array([t]))[0] <= self.threshold)
 
         low, high = self.terms.range[0], kindest - _FAR
         if high <= low or not plausible(high):
@@ -296,16 +266,17 @@ class ScaleVoices(OwnLevels):
     @cached_property
     def _refuted_at_every_scale(self) -> bool:
         """Whether R is above the level even where a theta explains every outcome, at whatever scale above zero."""
-        nothing = np.zeros((1, len(self._table.log_shares)))
-        t = self._kindest(nothing)
-        rounding = 64 * EPS * (1.0 + float(self._sizes(t)[0]))
-        return float(self._ratio_at(nothing, t)[0]) > self.threshold + _CLEARLY + rounding
+        nothing = np.zeros((1, len(self.by_scale.table.log_shares)))
+        t = self.by_scale.kindest(nothing)
+        rounding = 64 * EPS * (1.0 + float(self.by_scale.sizes(t)[0]))
+        return float(self.by_scale.at(nothing, t)[0]) > self.threshold + _CLEARLY + rounding
 
     @cached_property
     def _noiseless(self) -> Kernel:
         """The set at scale zero: every theta that explains all outcomes, up to rounding; none if there is noise."""
         dimension = self.groups.coordinates.shape[1]
-        if self.terms.lo > 0.0 or self._without_noise > self.threshold + 64 * EPS * (1.0 + self._sizes(np.zeros(1))[0]):
+        rounding = 64 * EPS * (1.0 + self.by_scale.sizes(np.zeros(1))[0])
+        if self.terms.lo > 0.0 or self.by_scale.without_noise > self.threshold + rounding:
             return Ball(dimension, self.bound, empty=True)
         return noiseless(self.groups, self.terms, self.bound)
 
@@ -361,65 +332,12 @@ class ScaleVoices(OwnLevels):
 
     def _sums(self, per_group: Array) -> Array:
         """Sums over the groups of every voice."""
-        table = self._table
+        table = self.by_scale.table
         return voice_exponents(VoiceTable(table.starts, table.members, np.zeros(len(table.log_shares))), per_group)
 
     def _ratio(self, F: Array, scale: float | None) -> tuple[Array, Array]:
         """log R and the log s it belongs to, from F of every voice."""
-        t = self._kindest(F) if scale is None else np.full(len(F), self.terms.log_s(scale))
-        found = self._ratio_at(F, t)
-        if scale is None and self.terms.lo == 0.0:
-            exact = ~F.any(axis=1)
-            if exact.any():
-                found[exact], t[exact] = np.minimum(found[exact], self._without_noise), FURTHEST
-        return found, t
-
-    def _ratio_at(self, F: Array, t: Array) -> Array:
-        """log R at t, from F of every voice."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            grown = np.where(F > 0.0, F * np.exp(t)[:, None], 0.0)
-        return log_sum_exp(self._gain(t)[0] + grown)
-
-    @property
-    def _without_noise(self) -> float:
-        """log R at scale zero of a theta that explains every outcome: of voices that hear outcomes nothing is left."""
-        hears = self._plain[1] > 0.0
-        hears[:1] |= self.own > -inf
-        rest = self._table.log_shares + self._plain[0]
-        return float(np.logaddexp.reduce(rest[~hears], initial=-inf))
-
-    def _kindest(self, F: Array) -> Array:
-        """Where log R is least, for every row of F: R is convex in s, so its slope in t = log s changes sign once."""
-        low, high = (np.full(len(F), end) for end in self.terms.range)
-        t = np.clip(np.zeros(len(F)), low, high)
-        counts = np.where(self._table_is_own, 0.0, self._plain[1]).sum()
-        total = F.sum(axis=1)
-        if counts > 0.0:
-            t = np.clip(np.where(total > 0.0, np.log(counts / np.where(total > 0.0, total, 1.0)), high), low, high)
-        for number in range(_NEWTON):
-            value, first, second = self._gain(t)
-            with np.errstate(over="ignore", invalid="ignore"):
-                grown = np.where(F > 0.0, F * np.exp(t)[:, None], 0.0)
-                value, first, second = value + grown, first + grown, second + grown
-                top = value.max(axis=1, keepdims=True)
-                shares = np.exp(value - top)
-                shares /= shares.sum(axis=1, keepdims=True)
-                slope = (shares * first).sum(axis=1)
-                bend = (shares * (second + (first - slope[:, None]) ** 2)).sum(axis=1)
-                slope = np.where(np.isfinite(slope), slope, inf)
-                low, high = np.where(slope < 0.0, t, low), np.where(slope > 0.0, t, high)
-                new = t - np.divide(slope, bend, out=np.full(len(t), np.nan), where=bend > 0.0)
-            # Between brackets, and halved now and then: where R grows like exp(e^t), Newton's steps have length one.
-            steady = (bend > 0.0) & (low < new) & (new < high) & ((number % 4 != 3) | (np.abs(new - t) < 0.5))
-            new = np.where(slope == 0.0, t, np.where(steady, new, 0.5 * (low + high)))
-            done = np.abs(new - t) <= 1e-12 * (1.0 + np.abs(t))
-            t = new
-            if done.all():
-                break
-        return t
-
-    @property
-    def _table_is_own(self) -> Mask:
-        is_own = np.zeros(len(self._table.log_shares), dtype=bool)
-        is_own[:1] = self.own > -inf and self.own_gain is not None
-        return is_own
+        if scale is None:
+            return self.by_scale.least(F)
+        t = np.full(len(F), self.terms.log_s(scale))
+        return self.by_scale.at(F, t), t

@@ -54,8 +54,8 @@ class TiltedEvidence(Evidence):
         return found
 
     @property
-    def _others(self) -> Evidence:
-        """The convex part."""
+    def others(self) -> Evidence:
+        """The convex part: never above log R."""
         return Evidence(**{field.name: getattr(self, field.name) for field in fields(Evidence)})
 
     @cached_property
@@ -98,7 +98,7 @@ class TiltedEvidence(Evidence):
     @cached_property
     def kernel(self) -> Kernel:
         """What answers for extrema and emptiness."""
-        others = self._others
+        others = self.others
         terms, groups = self.terms, self.groups
         if not isinstance(terms, CurveTerms) or not len(self.tilted.index) or others.says_nothing:
             return others.kernel
@@ -112,7 +112,7 @@ class TiltedEvidence(Evidence):
 
     def reweighted(self, weights: Array, threshold: float) -> Evidence:
         """One voice, in which every covariate counts with a weight: of the other voices."""
-        return self._others.reweighted(weights, threshold)
+        return self.others.reweighted(weights, threshold)
 
 
 def with_tilts(

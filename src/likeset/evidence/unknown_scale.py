@@ -23,8 +23,9 @@ from likeset._solver.evaluate import reweighted, values_and_slopes
 from likeset._solver.nuisance import FURTHEST, Gain, PlainGain, ScaleTerms, largest, plausible, projected
 from likeset._solver.problem import Terms, VoiceTable
 from likeset._solver.shapes import ShapeTerms
-from likeset._typing import EPS, Array, Mask
+from likeset._typing import EPS, Array
 from likeset.evidence.evidence import ROUNDING, Evidence, Groups
+from likeset.evidence.judging import Judging
 from likeset.evidence.noiseless import fits_without_noise
 from likeset.evidence.scale_voices import ScaleVoices
 from likeset.evidence.unknown_shape import ShapeEvidence
@@ -57,7 +58,7 @@ AnyEvidence: TypeAlias = "Evidence | ScaleEvidence | ScaleVoices | ShapeEvidence
 
 
 @dataclass(frozen=True)
-class ScaleEvidence:
+class ScaleEvidence(Judging):
     """log R as a function of theta and the scale; C = { theta in Theta : min over scales of log R <= threshold }.
 
     ``gains`` are what forecasts that know no scale have earned, sum w log q of every group. They count where there is
@@ -101,13 +102,6 @@ class ScaleEvidence:
         _, t = self._ratio(losses.sum(axis=1), None)
         share = self.terms.counts / self.terms.counts.sum()
         return np.exp(t)[:, None] * losses + self.gain.derivatives(t)[0][:, None] * share
-
-    def allows(self, values: Array, norms: Array, scale: float | None = None) -> Mask:
-        """Whether log R <= threshold up to rounding, for parameters with these z and norms."""
-        if self.says_nothing:
-            return np.ones(len(values), dtype=bool)
-        found, rounding = self.log_ratio_with_rounding(values, norms, scale)
-        return (found < inf) & (found - self.threshold <= rounding)
 
     def log_ratio_with_rounding(self, values: Array, norms: Array, scale: float | None = None) -> tuple[Array, Array]:
         """log R of parameters with these z and norms, and how far off it may be."""

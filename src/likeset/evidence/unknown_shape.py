@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from likeset._solver.problem import Kernel, VoiceTable
 from likeset._solver.search import SearchKernel
 from likeset._solver.shapes import ShapeTerms
 from likeset._solver.voice_sums import voice_exponents
-from likeset._typing import Array, Mask
+from likeset._typing import Array
 from likeset.evidence.evidence import Evidence, Groups, depth_of
 from likeset.evidence.own_levels import OwnLevels
 
@@ -41,6 +41,9 @@ class ShapeEvidence(OwnLevels):
     bound: float
     convex: ClassVar[bool] = True  # in theta, once the shape is projected out
     _made: dict[float, Evidence] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_made": {}}
 
     def at(self, p: float) -> Evidence:
         """The evidence at one shape."""
@@ -67,13 +70,6 @@ class ShapeEvidence(OwnLevels):
             return np.zeros((len(values), len(self.gains)))
         shapes = self._shapes(values, None)
         return np.concatenate([self.at(p).contributions(values[i : i + 1]) for i, p in enumerate(shapes)])
-
-    def allows(self, values: Array, norms: Array, shape: float | None = None) -> Mask:
-        """Whether log R <= threshold up to rounding, for parameters with these z and norms."""
-        if self.says_nothing:
-            return np.ones(len(values), dtype=bool)
-        found, rounding = self.log_ratio_with_rounding(values, norms, shape)
-        return (found < inf) & (found - self.threshold <= rounding)
 
     def log_ratio_with_rounding(self, values: Array, norms: Array, shape: float | None = None) -> tuple[Array, Array]:
         """log R of parameters with these z and norms, and how far off it may be."""

@@ -28,12 +28,8 @@ from likeset.families.base import (
     refuse,
     source_of_noise,
 )
-from likeset.families.custom_checks import (
-    check_outcome,
-    check_range,
-    differences,
-    first_difference,
-)
+from likeset.families.custom_checks import check_outcome, check_range
+from likeset.families.differences import differences
 from likeset.families.mass import around
 
 _SUPPORTS = ("real", "positive", "unit", "counts")
@@ -140,19 +136,27 @@ class CustomFamily:
 
     def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
         """First and second derivative of log p in z: the user's, or central differences of order six."""
-        y, z = floats("y", y), floats("z", z)
+        if not self._first:
+            return self.density_and_derivatives(y, z)[1:]
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._derivatives(y, z)
+            return self._from_first(*_broadcast(y, z))
 
-    def _derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
-        if not self._first and not self._second:
-            first, second = differences(self._plain, y, z)
-            return -first, -second
-        first = self._call(self._first, y, z) if self._first else first_difference(self._plain, y, z)
+    def density_and_derivatives(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
+        """log p and its derivatives in z: differences ask for values on the way."""
+        y, z = _broadcast(y, z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self._first:
+                return self.log_density(y, z), *self._from_first(y, z)
+            value, first, second = differences(self._plain, y, z)
+            if self._second:
+                second = self._call(self._second, y, z)
+            return -value, -first, -second
+
+    def _from_first(self, y: Array, z: Array) -> tuple[Array, Array]:
         if self._second:
-            second = self._call(self._second, y, z)
+            first, second = self._call(self._first, y, z), self._call(self._second, y, z)
         else:
-            second = first_difference(lambda u, v: self._call(self._first, u, v), y, z)
+            first, second, _ = differences(lambda u, v: self._call(self._first, u, v), y, z)
         return -first, -second
 
     def sample(self, z: Array, rng: np.random.Generator) -> Array:
@@ -269,11 +273,7 @@ class CustomFamily:
 
     def _call(self, function: NegativeLogDensity | None, y: Array, z: Array) -> Array:
         assert function is not None
-        y, z = floats("y", y), floats("z", z)
-        try:
-            y, z = np.broadcast_arrays(y, z)
-        except ValueError:
-            raise misfit(y, z) from None
+        y, z = _broadcast(y, z)
         try:
             values = np.asarray(function(y, z), dtype=np.float64)
         except Exception as error:
@@ -300,3 +300,14 @@ class CustomFamily:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CustomFamily:
         return self  # immutable; identity tells densities of this family from others
+
+
+def _broadcast(y: Any, z: Any) -> tuple[Array, Array]:
+    """y and z as arrays of one shape."""
+    y, z = floats("y", y), floats("z", z)
+    if y.shape == z.shape:
+        return y, z
+    try:
+        return np.broadcast_arrays(y, z)  # type: ignore[return-value]
+    except ValueError:
+        raise misfit(y, z) from None

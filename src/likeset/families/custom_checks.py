@@ -1,4 +1,4 @@
-r"""What is checked of a family of the user's own, and the differences its derivatives are compared with.
+r"""What is checked of a family of the user's own.
 
 values       finite at probe outcomes
 derivatives  first and second against differences of the function
@@ -9,20 +9,19 @@ outcomes     at a y that came, no atom and no spike that the quadrature had not 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from likeset._typing import Array
+from likeset._typing import EPS, Array
 from likeset.errors import NotConvexError, PieceError
+from likeset.families.differences import STEP, differences
 from likeset.families.mass import Mass, around, distances, integrate, nearest_scale
 
 if TYPE_CHECKING:
     from likeset.families.custom import CustomFamily
 
-_STEP = 2e-3  # balances the truncation error (step^6) of the differences below against rounding
-_ROUNDING = 50 * np.finfo(float).eps  # of the sums in a difference, relative to the function
+_ROUNDING = 50 * EPS  # of the sums in a difference, relative to the function
 _MASS_ERROR = 1e-6
 _MOST_COUNTS = 2**17
 _DROP = np.log(4.0)  # a density that falls by this factor within half the width of its law has a spike
@@ -51,9 +50,10 @@ def _check_derivatives(family: CustomFamily, y: float, z: Array) -> None:
     plain = lambda u, v: -family.log_density(u, v)  # noqa: E731
     rounding = _ROUNDING * (1.0 + np.abs(values))
     first, second = (-d for d in family.derivatives(column, z))
-    _match(family.name, "first", first, first_difference(plain, column, z), y, z, rounding / _STEP)
-    _match(family.name, "second", second, differences(plain, column, z)[1], y, z, rounding / _STEP**2)
-    if family.convex and np.min(second + rounding / _STEP**2 + 1e-6 * (1.0 + np.abs(second).max())) < 0.0:
+    _, slope, bend = differences(plain, column, z)
+    _match(family.name, "first", first, slope, y, z, rounding / STEP)
+    _match(family.name, "second", second, bend, y, z, rounding / STEP**2)
+    if family.convex and np.min(second + rounding / STEP**2 + 1e-6 * (1.0 + np.abs(second).max())) < 0.0:
         raise NotConvexError(
             f"{family.name} was declared convex in z, but its second derivative at y = {y:g} is negative at "
             f"z = {z[np.argmin(second)]:g}; leave the claim out to use it without exact extrema."
@@ -185,29 +185,3 @@ def _match(name: str, which: str, given: Array, numeric: Array, y: float, z: Arr
             f"{name}: the {which} derivative at (y, z) = ({y:g}, {z[i]:g}) is {given[i]:g}, but differences of the "
             f"negative log-density give {numeric[i]:g}; correct it or leave it out to have it computed."
         )
-
-
-def first_difference(f: Callable[[Array, Array], Array], y: Array, z: Array) -> Array:
-    """df/dz by central differences of order six."""
-    return _slope(*_around(f, y, np.asarray(z, dtype=np.float64)))
-
-
-def differences(f: Callable[[Array, Array], Array], y: Array, z: Array) -> tuple[Array, Array]:
-    """df/dz and d2f/dz2 by central differences of order six, from the same seven values of f."""
-    z = np.asarray(z, dtype=np.float64)
-    near, far, farthest = _around(f, y, z)
-    second = 270 * sum(near) - 27 * sum(far) + 2 * sum(farthest) - 490 * f(y, z)
-    return _slope(near, far, farthest), second / (180 * _STEP * _STEP)
-
-
-Pair = tuple[Array, Array]
-
-
-def _around(f: Callable[[Array, Array], Array], y: Array, z: Array) -> tuple[Pair, Pair, Pair]:
-    """f at z + jh and z - jh for j = 1, 2, 3."""
-    near, far, farthest = ((f(y, z + j * _STEP), f(y, z - j * _STEP)) for j in (1, 2, 3))
-    return near, far, farthest
-
-
-def _slope(near: Pair, far: Pair, farthest: Pair) -> Array:
-    return (45 * (near[0] - near[1]) - 9 * (far[0] - far[1]) + (farthest[0] - farthest[1])) / (60 * _STEP)

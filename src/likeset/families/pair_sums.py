@@ -14,6 +14,13 @@ from likeset.families.base import Family
 from likeset.state_checks import expect_array, expect_counts
 from likeset.undo import Undo
 
+
+def density_and_derivatives(family: Family, y: Array, z: Array) -> tuple[Array, Array, Array]:
+    """log p(y | z) and its first and second derivative in z, at once from a family that has them at once."""
+    own = getattr(family, "density_and_derivatives", None)
+    return (family.log_density(y, z), *family.derivatives(y, z)) if own is None else own(y, z)
+
+
 Pair = tuple[int, float, float]
 
 
@@ -33,14 +40,14 @@ class PairTerms:
         if not len(self.owner):
             return np.zeros_like(Z), np.zeros_like(Z), np.zeros_like(Z)
         z, family = (Z if self.in_order else Z[..., self.owner]) + self.shift, self.family
-        first, second = family.derivatives(self.y, z)
-        if family.convex and np.max(second) > 1e-5 * (1.0 + np.abs(second).max()):
+        values, first, second = density_and_derivatives(family, self.y, z)
+        most = float(np.max(second))
+        if family.convex and most > 1e-5 and most > 1e-5 * (1.0 + float(np.abs(second).max())):
             raise NotConvexError(
                 f"{family!r} was declared convex in z, but its second derivative is negative at an observed y; "
                 "leave the claim out."
             )
-        values = -family.log_density(self.y, z)
-        return self._merged(values), self._merged(-first), self._merged(np.maximum(-second, 0.0))
+        return self._merged(-values), self._merged(-first), self._merged(np.maximum(-second, 0.0))
 
     def _merged(self, values: Array) -> Array:
         if self.in_order:

@@ -63,8 +63,8 @@ class Journal:
     """A journal opened for writing; made if there is none. Not safe for threads: the sequence has the lock."""
 
     def __init__(self, path: Path, definition: dict[str, Any], left_open: tuple[str, ...] = ()) -> None:
-        """``left_open``: parts of the definition that the journal decides, if there is one."""
-        self.path = Path(os.path.realpath(path))
+        """``path`` in full; ``left_open``: parts of the definition that the journal decides, if there is one."""
+        self.path = path
         self._process = os.getpid()
         self._lock = _locked(self.path)
         self._connection: sqlite3.Connection | None = None

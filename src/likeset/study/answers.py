@@ -59,6 +59,8 @@ def rows(definition: Definition, s: LikelihoodSet, counts: Counts) -> list[dict[
         return _tried(definition, s, counts)
     asked = questions(definition)
     lines = [_observed(q, counts) for q in asked]
+    if definition.margin is not None:
+        lines = [line | {"margin_e_value": None} for line in lines]
     if not s.is_empty:
         _fill_intervals(definition, s, asked, lines)
         _fill_comparisons(definition, s, asked, lines)
@@ -174,6 +176,9 @@ def _fill_comparisons(
             k, ends_of_mean = tested.index(compared[at]), found["difference"]
             ends_of_z = ends_of_mean.lower[at], ends_of_mean.upper[at]
             low[k], high[k] = ends_of_z if scale.rises else (-ends_of_z[1], -ends_of_z[0])
+    margin, log_e_of_margin = definition.margin, None
+    if margin is not None and compared:
+        log_e_of_margin = asking.log_e_values_of_margin(s, np.array([asked[i].x for i in compared]), against, margin)
     means = {i: lines[i]["estimate"] for i in compared}
     control = {asked[i].factor: lines[i]["estimate"] for i, q in enumerate(asked) if q.is_control}
     for k, i in enumerate(tested):
@@ -193,15 +198,20 @@ def _fill_comparisons(
             line |= {f"{of}_lower": _plain(a), f"{of}_upper": _plain(b)}
             line[of] = _contrast(of, means[i], control.get(asked[i].factor))
         if log_e_value is not None:
-            line["e_value"] = _plain(math.exp(min(log_e_value, 700.0)))
+            line["e_value"] = _e_value(log_e_value)
             line["p_value"] = math.exp(-min(max(log_e_value, 0.0), 700.0))
         if not asked[i].is_level:
             line["verdict"] = (POSITIVE if low[k] > 0 else NEGATIVE) if decided else NOT_YET
             a, b = _agreeing((line["lower"], line["upper"]), 0.0, decided, bool(low[k] > 0))
             line |= {"lower": a, "upper": b, "z_lower": a, "z_upper": b}
             continue
+        equivalent = margin is not None and "difference" in ends and _within(ends["difference"], margin)
+        if log_e_of_margin is not None:
+            of_margin = float(log_e_of_margin[compared.index(i)])
+            equivalent = equivalent and of_margin > limit
+            line["margin_e_value"] = _e_value(of_margin if equivalent else min(of_margin, limit))
         better = higher == (definition.goal == "maximise")
-        line["verdict"] = _verdict(decided, better, ends.get("difference"), definition.margin)
+        line["verdict"] = EQUIVALENT if equivalent else (BETTER if better else WORSE) if decided else NOT_YET
 
 
 def _agreeing(ends: tuple[float, float], neutral: float, decided: bool, higher: bool) -> tuple[float, float]:
@@ -217,12 +227,12 @@ def _agreeing(ends: tuple[float, float], neutral: float, decided: bool, higher: 
     return low, min(high, float(np.nextafter(neutral, -np.inf)))
 
 
-def _verdict(decided: bool, is_better: bool, difference: tuple[float, float] | None, margin: float | None) -> str:
-    if margin is not None and difference is not None and -margin <= difference[0] and difference[1] <= margin:
-        return EQUIVALENT
-    if decided:
-        return BETTER if is_better else WORSE
-    return NOT_YET
+def _within(difference: tuple[float, float], margin: float) -> bool:
+    return -margin < difference[0] and difference[1] < margin
+
+
+def _e_value(nats: float) -> float:
+    return math.exp(min(nats, 700.0))
 
 
 def _contrast(of: str, mean: float | None, control: float | None) -> float | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.answers.mean_contrasts import announced_pairs, within_pairs
-from likeset.errors import LikesetError
+from likeset.errors import InvalidArgumentError, LikesetError
 from likeset.families.base import Family
 from likeset.sets import LikelihoodSet
 
@@ -141,6 +141,21 @@ def _largest(scale: Scale, of: str, x: Pair, y: Pair, between: Pair) -> float:
 def log_e_values(s: LikelihoodSet, X: Array) -> Array:
     """Evidence against x'theta = 0, in nats, for every row."""
     return np.atleast_1d(s.evidence(X, equal=0.0).log_e_value)
+
+
+def log_e_values_of_margin(s: LikelihoodSet, X: Array, Y: Array, margin: float) -> Array | None:
+    """Evidence against "the means at rows X and Y differ by the margin or more", in nats, for every row.
+
+    None where no evidence about a difference of means can be had: proportions, say, that depend on several factors.
+    """
+    try:
+        either = [
+            s.evidence(X, minus=Y, of="difference", **{side: limit}).log_e_value
+            for side, limit in (("above", margin), ("below", -margin))
+        ]
+    except InvalidArgumentError:
+        return None
+    return np.minimum(*either)
 
 
 def _link(mean: Array, top: float) -> str:

@@ -12,7 +12,7 @@ from likeset.study.numerals import beside, evidence, interval, number, p_value
 _HEADINGS = {
     "level": "level", "n": "rows", "observed": "observed", "estimate": "estimate", "interval": "interval",
     "difference": "difference", "ratio": "ratio", "odds": "odds ratio", "e_value": "e-value", "p_value": "p-value",
-    "verdict": "verdict",
+    "margin_e_value": "e-value of the margin", "verdict": "verdict",
 }  # fmt: skip
 _STYLE = (
     "border-collapse:collapse;font-variant-numeric:tabular-nums",
@@ -38,6 +38,7 @@ def cells(answers: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
             columns[_HEADINGS[of]].append(interval(row[f"{of}_lower"], row[f"{of}_upper"]) if compared else "")
         columns["e-value"].append(evidence(row["e_value"], 1 / alpha))
         columns["p-value"].append(p_value(row["p_value"], alpha))
+        columns["e-value of the margin"].append(evidence(row.get("margin_e_value"), 1 / alpha))
         columns["verdict"].append(row["verdict"] or "")
     if columns["observed"] == columns["estimate"]:
         columns["observed"] = []

@@ -14,6 +14,8 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+from likeset.compiling import raised_meanwhile
+
 
 class _Outermost(threading.local):
     """The context that pinned BLAS for this thread; weakly, so that one left by an interrupt on entry is forgotten."""
@@ -28,6 +30,7 @@ class SingleThreadedBlas:
     """Context manager that sets every loaded BLAS to one thread and back; a few microseconds, none inside another.
 
     The setting is the process's: where another thread of Python puts it back in between, work is slower, not wrong.
+    An interrupt during the work leaves as what it is, whatever compiled code made of it.
     """
 
     def __enter__(self) -> None:
@@ -49,6 +52,8 @@ class SingleThreadedBlas:
             _outermost.context = None
             for library, threads in self._changed:
                 library.set_num_threads(threads)
+        if kind is SystemError and (interrupt := raised_meanwhile(error)) is not None:
+            raise interrupt from None
 
 
 @cache

@@ -8,11 +8,13 @@ for the built-in curves (:func:`~likeset.curves.centred_curve`) and for a loss o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from likeset._solver.problem import CompiledTerms, CurveTerms
+from likeset._solver.evaluate import evaluate_terms
+from likeset._solver.problem import CallableTerms, CompiledTerms, CurveTerms
 from likeset._typing import Array, IntArray
 from likeset.compiling import inner, kernel
 from likeset.curves import QUADRATIC, centred_curve, centred_extreme, curve_base
@@ -41,6 +43,21 @@ class CentredTerms(NamedTuple):
     points: Array
     weights: Array
     shifts: Array
+
+
+class CalledTerms(NamedTuple):
+    """phi_k around z_k by a user's function, which is called as it is; its values and slopes at z."""
+
+    evaluate: Callable[[Array], tuple[Array, Array, Array]]
+    z: Array
+    value: Array
+    slope: Array
+
+
+def called_at(terms: CallableTerms, z: Array) -> CalledTerms:
+    """A user's terms around z (K,)."""
+    value, slope, _ = evaluate_terms(terms, z)
+    return CalledTerms(terms.evaluate, z, value, slope)
 
 
 def centred_at(terms: CompiledTerms, z: Array) -> CentredTerms:

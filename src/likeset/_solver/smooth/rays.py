@@ -18,12 +18,12 @@ whose root is bracketed and found by the root of the local second-order model (p
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from likeset._solver.problem import CallableTerms
-from likeset._solver.smooth.centred import CentredTerms, centred_terms, extremes, one_extreme
-from likeset._typing import Array
+from likeset._solver.smooth.centred import CalledTerms, CentredTerms, centred_terms, extremes, one_extreme
+from likeset._typing import Array, IntArray, Mask
 from likeset.compiling import REORDER, inner, kernel
 from likeset.curves import centred_curve
 from likeset.losses import FOREIGN
@@ -135,11 +135,70 @@ def project_rays(
             U[i, k] *= t
 
 
-def project_rays_callable(
+@kernel()
+def ball_crossings(Y: Array, theta_c: Array, e2: float) -> Array:
+    """:func:`ball_crossing` of every row of Y."""
+    n, d = Y.shape
+    found = np.empty(n)
+    for i in range(n):
+        square, inner = 0.0, 0.0
+        for j in range(d):
+            square += Y[i, j] * Y[i, j]
+            inner += theta_c[j] * Y[i, j]
+        found[i] = ball_crossing(square, inner, e2)
+    return found
+
+
+class Rays(NamedTuple):
+    """The search along many rays: slopes g_c'y at the centre, where each is, its bracket, and whether that is open."""
+
+    linear: Array
+    t: Array
+    low: Array
+    high: Array
+    open_end: Mask
+
+
+@kernel()
+def take_trials(
+    trial: int,
+    todo: IntArray,
+    value: Array,
+    first: Array,
+    second: Array,
+    value_c: Array,
+    slope_c: Array,
+    e: float,
+    U: Array,
+    rays: Rays,
+    slopes: Array,
+    weights: Array,
+    rise: Array,
+) -> Mask:
+    """What the trials of the rays ``todo`` say, whose terms are given, and where to go next; which are not done."""
+    left = np.ones(todo.size, dtype=np.bool_)
+    D = np.empty(U.shape[1])
+    linear, t, low, high, open_end = rays
+    aim = e * (1.0 - SLIVER)
+    for j in range(todo.size):
+        i = todo[j]
+        for k in range(D.size):
+            D[k] = value[j, k] - value_c[k] - slope_c[k] * (t[i] * U[i, k])
+            slopes[i, k] = first[j, k] - slope_c[k]
+            weights[i, k] = second[j, k]
+        total, slope, bend = directional(D, slopes[i], weights[i], U[i])
+        rise[i] = t[i] * linear[i] + total
+        t[i], low[i], high[i], open_end[i], found = next_trial(
+            trial, t[i], rise[i] - aim, linear[i] + slope, bend, low[i], high[i], open_end[i], SLIVER * e
+        )
+        left[j] = not found
+    return left
+
+
+def project_called_rays(
     Y: Array,
     U: Array,
-    terms: CallableTerms,
-    z: Array,
+    terms: CalledTerms,
     g_c: Array,
     theta_c: Array,
     e: float,
@@ -150,30 +209,19 @@ def project_rays_callable(
 ) -> None:
     """:func:`project_rays` for a user's function: the same search, all rays at once."""
     n = len(Y)
-    value_c, first_c, _ = terms.evaluate(z)
-    linear, inner = Y @ g_c, Y @ theta_c
-    high = np.array([ball_crossing(float(y @ y), float(c), e2) for y, c in zip(Y, inner, strict=True)])
-    t, low, open_end = np.minimum(1.0, high), np.zeros(n), np.ones(n, dtype=bool)
+    high = ball_crossings(Y, theta_c, e2)
+    rays = Rays(Y @ g_c, np.minimum(1.0, high), np.zeros(n), high, np.ones(n, dtype=np.bool_))
     todo = np.arange(n)
-    aim = e * (1.0 - SLIVER)
     for trial in range(MAX_TRIALS + 1):
-        u = U if len(todo) == n else U[todo]
-        shift = t[todo, None] * u
+        shift = rays.t[todo, None] * (U if len(todo) == n else U[todo])
         with np.errstate(over="ignore", invalid="ignore"):
-            value, first, second = terms.evaluate(z + shift)
-            change = first - first_c
-            slopes[todo], weights[todo] = change, second
-            rise[todo] = t[todo] * linear[todo] + np.sum(value - value_c - first_c * shift, axis=1)
-            derivative = linear[todo] + np.einsum("ij,ij->i", change, u)
-            curvature = np.einsum("ij,ij,ij->i", second, u, u)
-        left = np.ones(len(todo), dtype=bool)
-        for position, i in enumerate(todo.tolist()):
-            model = float(rise[i]) - aim, float(derivative[position]), float(curvature[position])
-            bracket = float(low[i]), float(high[i]), bool(open_end[i])
-            *moved, found = next_trial(trial, float(t[i]), *model, *bracket, SLIVER * e)
-            (t[i], low[i], high[i], open_end[i]), left[position] = moved, not found
-        todo = todo[left]
+            value, first, second = map(np.ascontiguousarray, terms.evaluate(terms.z + shift))
+        todo = todo[
+            take_trials(
+                trial, todo, value, first, second, terms.value, terms.slope, e, U, rays, slopes, weights, rise
+            )
+        ]  # fmt: skip
         if not len(todo):
             break
-    Y *= t[:, None]
-    U *= t[:, None]
+    Y *= rays.t[:, None]
+    U *= rays.t[:, None]

@@ -25,10 +25,10 @@ import numpy as np
 from likeset._solver.certificate import certify
 from likeset._solver.evaluate import evaluate_terms
 from likeset._solver.problem import CallableTerms, SmoothTerms, with_zero_column
-from likeset._solver.smooth.centred import CentredTerms, centred_at
+from likeset._solver.smooth.centred import CalledTerms, CentredTerms, called_at, centred_at
 from likeset._solver.smooth.ellipsoids import model_maximisers
 from likeset._solver.smooth.leading import SMALL, leading_block, packed_products
-from likeset._solver.smooth.rays import SLIVER, project_rays, project_rays_callable
+from likeset._solver.smooth.rays import SLIVER, project_called_rays, project_rays
 from likeset._solver.smooth.steps import follow_boundaries, linearised_steps
 from likeset._typing import EPS, Array, IntArray
 
@@ -44,8 +44,8 @@ WORTH_DROPPING = 0.9  # directions that are done go on with the others until the
 class CentredSet:
     """C = { delta : g_c'delta + sum_k D_k(x_k'delta) <= e, |delta|^2 + 2 theta_c'delta <= e2 }.
 
-    z = X theta_c; ``centred`` are the terms around z, None for users' functions, which are called as they are. The
-    Hessian of F at the centre has eigenvalues ``curvatures``, largest first, and eigenvectors ``axes``.
+    z = X theta_c; ``centred`` are the terms around z. The Hessian of F at the centre has eigenvalues ``curvatures``,
+    largest first, and eigenvectors ``axes``.
     """
 
     X: Array
@@ -55,7 +55,7 @@ class CentredSet:
     e: float
     e2: float
     z: Array
-    centred: CentredTerms | None
+    centred: CentredTerms | CalledTerms
     g_c: Array
     curvatures: Array
     axes: Array
@@ -88,11 +88,11 @@ class CentredSet:
 
     def project(self, Y: Array, U: Array, slopes: Array, weights: Array, rise: Array) -> None:
         """Rows of Y and U = Y X' to the boundary of C, in place; derivatives there to slopes, weights, rise."""
-        if self.centred is not None:
-            project_rays(Y, U, self.centred, self.g_c, self.theta_c, self.e, self.e2, slopes, weights, rise)
-            return
-        assert isinstance(self.terms, CallableTerms)
-        project_rays_callable(Y, U, self.terms, self.z, self.g_c, self.theta_c, self.e, self.e2, slopes, weights, rise)
+        around = self.g_c, self.theta_c, self.e, self.e2
+        if isinstance(self.centred, CalledTerms):
+            project_called_rays(Y, U, self.centred, *around, slopes, weights, rise)
+        else:
+            project_rays(Y, U, self.centred, *around, slopes, weights, rise)
 
     def hessians(self, weights: Array) -> Array:
         """Packed upper triangles of X' diag(w) X, one column for every row w of weights."""
@@ -176,7 +176,7 @@ class CentredSet:
         else:
             hessians, rest = self.hessians(weights), weights[:, :0]
         steps, solved, inner_products, follows = linearised_steps(A, G, B, hessians, rest, lam, mu, slack_g, slack_b)
-        if self.centred is not None:
+        if not isinstance(self.centred, CalledTerms):
             follow_boundaries(
                 steps, solved, inner_products, follows, slack_g, slack_b, Y, U, X,
                 self.centred, self.g_c, g_c, self.e * (1.0 - SLIVER), self.e2,
@@ -229,7 +229,7 @@ def centre_terms(X: Array, terms: SmoothTerms, theta_c: Array, bound: float, e: 
         e=e,
         e2=e2,
         z=z,
-        centred=None if isinstance(terms, CallableTerms) else centred_at(terms, z),
+        centred=called_at(terms, z) if isinstance(terms, CallableTerms) else centred_at(terms, z),
         g_c=X.T @ first,
         curvatures=np.maximum(curvatures[::-1], 0.0),
         axes=np.ascontiguousarray(axes[:, ::-1]),
