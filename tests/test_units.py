@@ -176,3 +176,27 @@ def _three_rows_and_an_error(seq, undo):
     seq._record_all(undo, np.array([[50.0, 0.5], [0.2, 90.0]]), np.array([1.0, 2.0]), np.tile(NOTHING, (2, 1)))
     assert seq._running.forecaster.columns.units.max() == 90.0
     raise OverflowError
+
+
+def test_a_loose_bound_costs_little():
+    """Priors go on until they are narrow in units of the noise; a state that knew five goes on with these."""
+    rng = np.random.default_rng(12)
+    X = rng.normal(size=(120, 6)) / np.sqrt(6)
+    y = X[:, 0] * 0.3 + 0.3 * rng.normal(size=120)
+    width = {}
+    for bound in (1.0, 100.0):
+        sequence = ls.ConfidenceSequence(ls.Gaussian(0.3), ls.Linear(6, bound), 0.05)
+        sequence.update(X, y)
+        low, high = sequence.set.interval(np.eye(6))
+        width[bound] = float((high - low).mean())
+    forecaster = sequence._running.forecaster
+    assert len(forecaster.log_shares) == 5 + 7
+    assert np.exp(forecaster.log_shares).sum() == pytest.approx(1.0)
+    five = ls.Mixture(np.array(DEFAULT_GRID) / 100.0**2)
+    old = ls.ConfidenceSequence(ls.Gaussian(0.3), ls.Linear(6, 100.0), 0.05, five)
+    old.update(X, y)
+    low, high = old.set.interval(np.eye(6))
+    assert width[100.0] < 0.95 * float((high - low).mean())
+    forecaster.restore(old._running.forecaster.state())
+    np.testing.assert_array_equal(forecaster.log_shares, old._running.forecaster.log_shares)
+    np.testing.assert_array_equal(forecaster.posterior.beliefs.priors, np.array(DEFAULT_GRID) / 100.0**2)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MOST_CLASSES = 1000
 AGREE = 1e-8  # coordinates of the same basis on another machine differ by rounding, those of another basis by more
-_DEFAULT_BELIEFS = 5
+_DEFAULT_BELIEFS = 12
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,10 @@ For Gaussian noise beliefs and integrals are exact, and with one precision the s
 Elsewhere the belief is approximate and q_s still is a normalised density, so coverage is exact all the same.
 A mixture hedges over the uncertain z, which a plug-in estimate cannot: this is where its gain comes from.
 
+Where |theta| is bounded the lambda are 4^k / B^2 with k = 0 to 4, in equal shares. A bound may be loose, so in linear
+models k goes on, with a tenth of the shares for all that follow, until priors are narrow in units of the noise: a
+quarter of I(0)^-1/2. It costs 0.1 nats at most, and bounds far from the truth cost little more than those near it.
+
 Where |theta| has no bound, or the noise no scale, there is no unit to choose lambda_j in. They then are a wide
 geometric grid in units of the noise, I(0)^-1/2, and in linear models of the columns of x
 (:mod:`~likeset.predictors.columns`), so that units of measurement do not matter.
@@ -42,13 +46,17 @@ from likeset.state_checks import expect_log_shares
 from likeset.undo import Undo
 
 DEFAULT_GRID = (1.0, 4.0, 16.0, 64.0, 256.0)
+NARROW = 0.25  # in units of the noise: a prior that is narrow enough for any bound
+FURTHER = 7  # narrower priors at most
+FURTHER_SHARE = 0.1
 UNBOUNDED_SCALE = 10.0  # stood in for B where there is none, in files of version 4 and before
 
 
 class Mixture:
     """Mixture over N(0, I/lambda) priors; ``precisions`` are the lambdas, by default {1, 4, 16, 64, 256} / B^2.
 
-    Without a bound B, or where the scale of the noise is unknown, the default is a wide grid in units of the noise.
+    In linear models some more follow where the bound is loose. Without a bound B, or where the scale of the noise is
+    unknown, the default is a wide grid in units of the noise.
 
     >>> Mixture(precisions=[1.0])
     Mixture(precisions=[1.0])
@@ -77,9 +85,22 @@ class Mixture:
             return MixtureForecaster(family, space.bound, self.precisions)
         in_noise = prior_precisions(family, bounded=bool(np.isfinite(space.bound)))
         if in_noise is None:
-            return MixtureForecaster(family, space.bound, np.array(DEFAULT_GRID) / space.bound**2)
+            more = _further(family, space.bound) if isinstance(space, Linear) else 0
+            grid = np.append(DEFAULT_GRID, DEFAULT_GRID[-1] * 4.0 ** np.arange(1.0, more + 1.0))
+            forecaster = MixtureForecaster(family, space.bound, grid / space.bound**2)
+            if more:
+                forecaster.log_shares[:-more] += np.log((1.0 - FURTHER_SHARE) * len(grid) / len(DEFAULT_GRID))
+                forecaster.log_shares[-more:] += np.log(FURTHER_SHARE * len(grid) / more)
+            return forecaster
         columns = ColumnUnits(space.dim) if isinstance(space, Linear) and space.dim <= MOST_COLUMNS else None
         return MixtureForecaster(family, space.bound, in_noise, columns)
+
+
+def _further(family: Family, bound: float) -> int:
+    """How many more priors, each half as wide as the one before, until they are narrow in units of the noise."""
+    noise = min(max(float(information(family, np.zeros(1))[0]), 1e-12), 1e12) ** -0.5
+    widest = bound / np.sqrt(DEFAULT_GRID[-1])
+    return int(np.clip(np.ceil(np.log2(widest / (NARROW * noise))), 0, FURTHER))
 
 
 class MixtureForecast:
@@ -252,10 +273,11 @@ class MixtureForecaster:
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
-        if self.bound == np.inf and len(state.get("log_shares", ())) == len(DEFAULT_GRID) != len(self.log_shares):
-            # Of a release that took priors from a scale of its own: it goes on with these.
+        if len(state.get("log_shares", ())) == len(DEFAULT_GRID) != len(self.log_shares):
+            # Of a release that knew these priors alone, without a bound in a scale of its own: it goes on with them.
             self.columns = None
-            self.posterior = posterior(self.family, np.array(DEFAULT_GRID) / UNBOUNDED_SCALE**2)
+            scale = self.bound if self.bound < np.inf else UNBOUNDED_SCALE
+            self.posterior = posterior(self.family, np.array(DEFAULT_GRID) / scale**2)
             self.log_shares = np.zeros(len(DEFAULT_GRID))
         if self.columns is not None:
             self.columns.restore(state)

@@ -30,8 +30,8 @@ never more than log 2 = 0.7 nats worse than these.
 
 Windows that open by themselves (:mod:`~likeset.voices.opening`) do nearly what windows around announced arms do.
 
-Without a bound directions have no common unit, so there are no windows, and an optimist has the joint set; inference
-has patience.
+Without a bound windows around arms have no measure of likeness, so windows open by themselves, by the ranges of the
+columns seen; an optimist has the joint set.
 
 Families that do not say that a fast kernel serves them keep the joint set: their mixtures are solved for by the dual,
 slowly (unknown scales and shapes; without a bound also families with a loss of their own, such as Gamma).
