@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 import likeset as ls
 from likeset import checks
-from likeset.families.alternatives import alternatives
+from likeset.families.answers import outside
 
 SPACE = ls.Linear(3, 2.0)
 THETA = np.array([0.8, -0.5, 0.3])
@@ -73,12 +73,12 @@ def test_alternatives_of_real_outcomes_are_densities(family):
     y = np.exp(t) if logs else t
     if family.observation_shape:
         y = np.column_stack([y, np.ones(len(y))])
-    assert_normalised(alternatives(family), y, (t if logs else 0.0) + np.log(t[1] - t[0]), 2e-3)
+    assert_normalised(outside(family), y, (t if logs else 0.0) + np.log(t[1] - t[0]), 2e-3)
 
 
 def test_alternatives_of_lifetimes_with_an_entry_are_densities():
     for family, entry in ((ls.Weibull(1.4), 0.8), (ls.LogWeibull(1.4), -0.3)):
-        laws = alternatives(family._with_entry(entry))
+        laws = outside(family._with_entry(entry))
         start = np.log(entry) if isinstance(family, ls.Weibull) else entry
         t = start + (np.arange(5000) + 0.5) * 4e-3
         times = np.exp(t) if isinstance(family, ls.Weibull) else t
@@ -89,7 +89,7 @@ def test_alternatives_of_lifetimes_with_an_entry_are_densities():
 @pytest.mark.parametrize("family", [ls.Poisson(), ls.Binomial(7), ls.Bernoulli()], ids=repr)
 def test_alternatives_of_counts_are_probabilities(family):
     top = 1500 if isinstance(family, ls.Poisson) else family.trials
-    assert_normalised(alternatives(family), np.arange(top + 1.0), 0.0, 1e-6)
+    assert_normalised(outside(family), np.arange(top + 1.0), 0.0, 1e-6)
 
 
 def assert_normalised(laws, outcomes, log_weights, tolerance):
@@ -109,7 +109,7 @@ def assert_normalised(laws, outcomes, log_weights, tolerance):
 def test_the_familys_own_law_is_the_familys(family):
     rng = np.random.default_rng(9)
     for y in family.observations(family.sample(np.full(5, 0.3), rng)):
-        assert alternatives(family).own(y, 0.2, 0.0) == pytest.approx(float(np.ravel(family.log_density(y, 0.2))[0]))
+        assert outside(family).own(y, 0.2, 0.0) == pytest.approx(float(np.ravel(family.log_density(y, 0.2))[0]))
 
 
 @pytest.mark.parametrize("voices", [None, "auto", ls.Windows(np.eye(3), 0.6)], ids=["joint", "auto", "windows"])
@@ -290,3 +290,14 @@ def test_false_alarms_in_400_runs(family):
     """At most alpha; a right model fails this with probability below 1e-6."""
     alarms = sum(told(family, lambda z, rng: family.sample(z, rng), n=500, seed=seed)[1] for seed in range(400))
     assert alarms <= binom.ppf(1 - 1e-6, 400, 0.05)
+
+
+def test_a_family_of_ones_own_says_what_lies_outside_it():
+    class Own(ls.Logistic):
+        def outside(self):
+            return ls.Gaussian(1.8 * self.scale).outside()
+
+    sequences = [ls.ConfidenceSequence(family, ls.Linear(1, 2.0)) for family in (ls.Logistic(0.5), Own(0.5))]
+    assert [sequence.alarm for sequence in sequences] == [False, True]
+    sequences[1].update(np.ones((60, 1)), 4.0 * np.random.default_rng(0).normal(size=60))
+    assert sequences[1].set.is_empty and "times the scale" in str(sequences[1].set.diagnose())

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 import likeset as ls
 from likeset import checks
-from likeset.families.alternatives import alternatives
+from likeset.families.answers import outside
 from likeset.families.outside import Believed
 
 THETA = np.array([0.8, -0.5, 0.3])
@@ -76,7 +76,7 @@ def test_a_right_model_is_not_refuted(family):
 @pytest.mark.parametrize("sharp", [False, True], ids=["normal", "laplace"])
 @pytest.mark.parametrize("rows", [3, 40])
 def test_laws_of_real_outcomes_are_densities(sharp, rows):
-    laws = alternatives(LAPLACE if sharp else GAUSSIAN).learnt(Believed(0.0, 0.0, 0.7, rows))
+    laws = outside(LAPLACE if sharp else GAUSSIAN).learnt(Believed(0.0, 0.0, 0.7, rows))
     t = np.linspace(-14.0, 14.0, 20001)  # y = sinh(t): tails like Student's are long
     assert_normalised(laws, np.sinh(t), np.log(np.cosh(t)) + np.log(t[1] - t[0]))
 
@@ -85,7 +85,7 @@ def test_laws_of_real_outcomes_are_densities(sharp, rows):
 @pytest.mark.parametrize("end", [np.inf, 0.3])
 def test_laws_of_lifetimes_are_densities(family, end):
     """Times are watched up to an end: beyond it all that is seen is that they are longer."""
-    laws, logs = alternatives(family).learnt(Believed(0.0, 0.0, 1.4, 40)), family is LOG_WEIBULL
+    laws, logs = outside(family).learnt(Believed(0.0, 0.0, 1.4, 40)), family is LOG_WEIBULL
     t = np.linspace(-60.0, 30.0 if end == np.inf else end, 12001)
     step = t[1] - t[0]
     y = np.column_stack([t if logs else np.exp(t), np.ones(len(t))])
@@ -110,7 +110,7 @@ def assert_normalised(laws, outcomes, log_weights):
 
 def test_far_survivors_keep_their_logarithm():
     """P(N > u) continues where it underflows, never above the truth."""
-    laws = alternatives(LOG_WEIBULL).learnt(Believed(0.0, 0.0, 1.0, 40))
+    laws = outside(LOG_WEIBULL).learnt(Believed(0.0, 0.0, 1.0, 40))
     from scipy.stats import norm
 
     for at in (5.0, 20.0, 24.9, 25.6, 60.0):

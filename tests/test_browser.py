@@ -132,7 +132,7 @@ def test_from_a_new_study_to_a_verdict(browser, address):
     fill(browser, field_0="green", field_1="3")
     browser.find_element("xpath", "//button[text()='Tell']").click()
     see(browser, "Recorded 1 row")
-    see(browser, "Answers after 1 rows")
+    see(browser, "Answers after 1 row")
     browser.find_element("xpath", "//summary[contains(., 'as CSV')]").click()
     rows = "colour,clicks\n" + "grey,0\ngreen,4\ngrey,1\ngreen,3\n" * 10
     browser.find_element("id", "csv").send_keys(rows)
@@ -194,6 +194,23 @@ def test_the_page_refreshes_by_itself_and_shows_the_pictures(browser, address):
     with urllib.request.urlopen(request) as answer:
         assert answer.status == 200
     see(browser, "Answers after 41 rows")  # nobody has touched the page
+
+
+def test_many_tabs_do_not_keep_each_other_waiting(browser, address):
+    """Browsers open six connections to a server; pages that listen would hold them all."""
+    emulate(browser)
+    first = browser.current_window_handle
+    browser.set_page_load_timeout(20)
+    for _ in range(8):
+        browser.switch_to.new_window("tab")
+        browser.get(f"{address}/study?name=Sign-up%20page")
+        see(browser, "Answers after", 20)
+    for handle in browser.window_handles:
+        if handle != first:
+            browser.switch_to.window(handle)
+            browser.close()
+    browser.switch_to.window(first)
+    browser.set_page_load_timeout(60)
 
 
 @pytest.mark.parametrize(

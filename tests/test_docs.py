@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ pytest.importorskip("sphinx")
 DOCS = Path(__file__).parent.parent / "docs"
 sys.path.insert(0, str(DOCS / "_extensions"))
 
+import gallery  # noqa: E402
 from docstrings import as_rst, readable  # noqa: E402
 from public_names import public_names, undocumented  # noqa: E402
 
@@ -85,3 +87,37 @@ def test_the_pictures_of_the_gallery_have_at_most_ten_lines():
         assert (DOCS / "images" / "gallery" / f"{name}.png").is_file()
         lines = "".join(example.source for example in doctest.DocTestParser().get_examples(section)).splitlines()
         assert len(lines) <= 10, name
+
+
+def test_a_public_name_without_a_docstring_and_a_reference_to_nothing_fail_the_build(tmp_path, monkeypatch):
+    from sphinx.application import Sphinx
+
+    import likeset as ls
+
+    (tmp_path / "conf.py").write_text("extensions = ['sphinx.ext.autodoc', 'public_names']")
+    (tmp_path / "index.rst").write_text("Names\n=====\n\n.. public-names:: plots.\n\n:doc:`nowhere`\n")
+    monkeypatch.setattr(ls.plots.plot_band, "__doc__", None)
+    said = io.StringIO()
+    build = Sphinx(
+        tmp_path, tmp_path, tmp_path / "out", tmp_path / "out", "dummy", status=None, warning=said,
+        warningiserror=True,
+    )  # fmt: skip
+    build.build()
+    assert build.statuscode == 1, said.getvalue()
+    assert re.search(r"index.rst:\d+.*likeset.plots.plot_band is public and has no docstring", said.getvalue())
+    assert "unknown document: 'nowhere'" in said.getvalue()
+    assert "likeset.Poisson is public and on no page" in said.getvalue()
+
+
+def test_an_old_picture_of_the_gallery_is_noticed(tmp_path):
+    from matplotlib.figure import Figure
+
+    def figure(slope):
+        made = Figure()
+        made.subplots().plot([0, 1], [0, slope], linewidth=4)
+        made.axes[0].set_ylim(0, 2)
+        return made
+
+    figure(1.0).savefig(tmp_path / "one.png", **gallery._SAVED)
+    assert gallery._looks_like(figure(1.0), tmp_path / "one.png")
+    assert not gallery._looks_like(figure(1.3), tmp_path / "one.png")

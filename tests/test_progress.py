@@ -132,6 +132,51 @@ def test_studies_show_scoring_reopening_and_looking_back(tmp_path, monkeypatch):
         assert seen(lambda: study.tell(rows[:41])) == set()
 
 
+def any_of():
+    seq = ls.AnyOf((ls.Gaussian(0.3), ls.Linear(1, 2.0)), (ls.Laplace(0.3), ls.Linear(1, 2.0)), alpha=0.1)
+    seq.update([[1.0]] * 8, np.zeros(8))
+
+
+def choosing():
+    seq = ls.ConfidenceSequence(ls.Gaussian(0.1), ls.RKHS(RBF(0.3), bound=2.0, dim=1), alpha=0.1)
+    seq.update([[0.2], [0.7]], [0.1, 0.4])
+    ls.Guarded(seq, bounds=[(0.0, 1.0)], rng=0).ask(n=3)
+
+
+def arms():
+    ls.Guarded(ls.ConfidenceSequence(ls.Gaussian(0.1), ls.Linear(2, 1.0), 0.1), np.eye(2), rng=0).ask(n=2)
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        (any_of, "updating"),
+        (choosing, "choosing"),
+        (arms, "choosing"),
+        (lambda: laplace_set().boundary(64), "drawing the boundary"),
+    ],
+)
+def test_what_goes_step_by_step_says_how_far_it_is(call, what, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "EVERY", -1.0)
+    monkeypatch.delenv("LIKESET_QUIET", raising=False)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    call()
+    assert re.search(rf"likeset: {what} \d+ %, [\d a-z]+ left", terminal.getvalue())
+
+
+def test_who_shows_it_elsewhere_is_told_the_share(monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", -1.0)
+    heard = []
+    with progress.heard_by(heard.append):
+        assert list(counted("abcd", 4, "outside")) == list("abcd")
+        for _ in counted("ab", 2, "outside"):
+            assert list(counted("xyz", 3, "inside")) == list("xyz")
+    assert list(counted("ab", 2, "later")) == ["a", "b"]
+    assert heard == [0.0, 0.25, 0.5, 0.75, 0.0, 0.5]
+
+
 def poisson_set(**settings):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 3)) / 2

@@ -29,7 +29,7 @@ def regression(kind, n=200, d=3, bound=np.inf, patient=False):
     rng = np.random.default_rng(n + d)
     X = covariates(kind, n, d, rng)
     y = X @ np.linspace(-1.0, 1.0, d) + rng.normal(size=n) + (1e6 if kind == "far" else 0.0)
-    voices = None if bound == np.inf and not patient else "auto"
+    voices = ls.Patience() if patient else None if bound == np.inf else "auto"
     sequence = ls.ConfidenceSequence(ls.Gaussian(1.0), ls.Linear(d, bound), voices=voices, alarm=True)
     sequence.expect(np.eye(d), purpose="inference", contrasts=np.eye(d))
     sequence.update(X, y)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import doctest
 import html
+import io
 import os
 import re
 from collections.abc import Iterator
@@ -15,11 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 from docutils import nodes
+from PIL import Image
 from sphinx.application import Sphinx
+from sphinx.util import logging
 
 matplotlib.use("Agg")
 PAGE = Path(__file__).parent.parent / "gallery.md"
+_logger = logging.getLogger(__name__)
+_SAVED: dict[str, Any] = {"dpi": 90, "bbox_inches": "tight", "metadata": {"Software": None}}
+_COARSE, _DIFFERENT = (40, 24), 0.3  # points that are compared, steps of 256 between black and white on average
 _PICTURE = re.compile(r"images/gallery/([\w-]+)\.png")
 
 
@@ -49,8 +56,23 @@ def _draw(app: Sphinx) -> None:
     folder = Path(app.outdir) / "_static" / "gallery"
     folder.mkdir(parents=True, exist_ok=True)
     for name, figure in drawings(PAGE.read_text(encoding="utf-8")):
+        if not _looks_like(figure, _committed(name)):
+            _logger.warning("docs/images/gallery/%s.png is an old picture: python docs/_extensions/gallery.py", name)
         for theme, word in ((LIGHT, "light"), (DARK, "dark")):
             (folder / f"{name}-{word}.svg").write_text(plain_svg(figure, theme), encoding="utf-8")
+
+
+def _committed(name: str) -> Path:
+    return PAGE.parent / "images" / "gallery" / f"{name}.png"
+
+
+def _looks_like(figure: Any, path: Path) -> bool:
+    """Whether a figure is the picture of a file, but for letters that another Matplotlib draws a little differently."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, **_SAVED)
+    drawn.seek(0)
+    seen = [np.asarray(Image.open(one).convert("L").resize(_COARSE), dtype=float) for one in (drawn, path)]
+    return bool(np.abs(seen[0] - seen[1]).mean() < _DIFFERENT)
 
 
 def _show(app: Sphinx, tree: nodes.document, docname: str) -> None:
@@ -77,7 +99,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 if __name__ == "__main__":
     for name, figure in drawings(PAGE.read_text(encoding="utf-8")):
-        path = PAGE.parent / "images" / "gallery" / f"{name}.png"
+        path = _committed(name)
         path.parent.mkdir(exist_ok=True)
-        figure.savefig(path, dpi=90, bbox_inches="tight", metadata={"Software": None})
+        figure.savefig(path, **_SAVED)
         print(path)

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from docutils import nodes
-from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
 
 import likeset
 
@@ -67,7 +67,7 @@ def undocumented(qualified: str) -> Iterator[str]:
             yield f"{qualified}.{name}"
 
 
-class PublicNames(Directive):
+class PublicNames(SphinxDirective):
     """Autodoc entries for the public names of the rooms named in the argument, alphabetically."""
 
     required_arguments = 1
@@ -84,7 +84,7 @@ class PublicNames(Directive):
             _documented(environment).setdefault(qualified, []).append(environment.docname)
             thing = found(qualified)
             for missing in undocumented(qualified):
-                _logger.warning("%s is public and has no docstring", missing, location=self.state_machine.get_source())
+                _logger.warning("%s is public and has no docstring", missing, location=self.get_location())
             kind = "autoclass" if inspect.isclass(thing) else "autofunction" if callable(thing) else "autodata"
             kind = "autoexception" if kind == "autoclass" and issubclass(thing, Exception) else kind
             lines += [f".. {kind}:: {qualified}", ""]
@@ -103,7 +103,7 @@ def _documented(environment: Any) -> dict[str, list[str]]:
 def _check(app: Sphinx, environment: Any) -> None:
     documented = _documented(environment)
     for room, qualified in public_names():
-        if qualified not in documented:
+        if not documented.get(qualified):
             _logger.warning("%s is public and on no page: add the room %r to one in docs/api", qualified, room)
 
 

@@ -18,7 +18,7 @@ from likeset.errors import LikesetError
 from likeset.undo import Undo
 
 if TYPE_CHECKING:
-    from likeset.evidence.own_pieces import Running
+    from likeset.evidence.running import Running
     from likeset.persistence.durable import DurableRecord
     from likeset.voices.base import Voices
 

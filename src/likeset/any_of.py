@@ -34,6 +34,7 @@ from likeset.evidence.intake import checked_rows
 from likeset.families.base import Family
 from likeset.predictors.base import updated_shares
 from likeset.predictors.blended_belief import BlendedBelief
+from likeset.progress import counted
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet
 from likeset.spaces.base import Space
@@ -195,7 +196,8 @@ class AnyOf(Atomic):
             undo.keep(member)
             undo.keep(member._running)
             member._set = None
-        for i in range(len(rows[0][0])):
+        count = len(rows[0][0])
+        for i in counted(range(count), count, "updating"):
             steps = [
                 member._scored(undo, X[i], Y[i], Given(*given[i].tolist()))
                 for member, (X, Y, given) in zip(self._sequences, rows, strict=True)

@@ -22,6 +22,7 @@ Item = TypeVar("Item")
 
 _inside = 0  # of something that shows its own progress
 _meters = 0  # that are running; the outermost one is shown
+_listener: Callable[[float], None] | None = None
 
 
 @contextmanager
@@ -33,6 +34,17 @@ def shown_elsewhere() -> Iterator[None]:
         yield
     finally:
         _inside -= 1
+
+
+@contextmanager
+def heard_by(listener: Callable[[float], None]) -> Iterator[None]:
+    """Whoever shows it elsewhere is told the share that is done, about every half second."""
+    global _listener
+    before, _listener = _listener, listener
+    try:
+        yield
+    finally:
+        _listener = before
 
 
 def somebody_watches() -> bool:
@@ -86,13 +98,17 @@ def meter(what: str, total: float) -> Iterator[Callable[[float], None]]:
     ...     at(3)
     """
     global _meters
-    began = shown = time.monotonic()
+    began = shown = heard = time.monotonic()
     watched: bool | None = None if _meters == 0 else False
+    listener = _listener if _meters == 0 else None
     _meters += 1
 
     def at(done: float) -> None:
-        nonlocal shown, watched
+        nonlocal shown, watched, heard
         now = time.monotonic()
+        if listener is not None and now - heard > EVERY and total:
+            listener(done / total)
+            heard = now
         if now - began > PATIENCE and now - shown > EVERY and watched is not False:
             watched = somebody_watches() if watched is None else watched
             if watched:
@@ -108,11 +124,14 @@ def meter(what: str, total: float) -> Iterator[Callable[[float], None]]:
 
 
 def counted(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
-    """The items, one after the other; how far it is is shown once it takes long.
+    """The items, one after the other; how far it is is shown once it takes long. One alone shows what is inside of it.
 
     >>> list(counted("abc", 3, "reading"))
     ['a', 'b', 'c']
     """
+    if total <= 1:
+        yield from items
+        return
     with meter(what, total) as at:
         for done, item in enumerate(items):
             at(done)

@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-from math import inf, log
+from math import inf
 from os import PathLike
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from likeset._solver.nuisance import Gain, ScaleTerms
-from likeset._solver.problem import VoiceTable
 from likeset._typing import Array
 from likeset.all_or_nothing import AllOrNothing
-from likeset.answers.duels import ArmsInDuels
-from likeset.answers.questions import Questions
-from likeset.arguments import choice, error_level, flag
+from likeset.arguments import choice, error_level
 from likeset.embedded import Embedded, Given
 from likeset.errors import InvalidArgumentError, PieceError
-from likeset.evidence.alarm import Alarm
+from likeset.evidence.alarm import Alarm, alarm_wanted
 from likeset.evidence.intake import checked_rows
 from likeset.evidence.ledger import Ledger
-from likeset.evidence.own_pieces import OwnPieces, Running, is_built_in
+from likeset.evidence.own_pieces import OwnPieces, is_built_in
+from likeset.evidence.running import Running
 from likeset.evidence.scoring import Scoring
-from likeset.evidence.unknown_scale import evidence_of
-from likeset.families.alternatives import alternatives
-from likeset.families.answers import nuisance
 from likeset.families.base import Family
-from likeset.families.canonical import canonical_form
 from likeset.predictors import Belief, Believer, Forecast, Forecaster, Mixture, Predictor
 from likeset.predictors.aggregate import started
 from likeset.predictors.base import Gauge, is_piece
 from likeset.predictors.mixture import MixtureForecaster
 from likeset.progress import counted
 from likeset.sets import LikelihoodSet
+from likeset.snapshots import set_of
 from likeset.spaces.base import Basis, Space
 from likeset.spaces.menu import Menu
 from likeset.undo import Undo
 from likeset.voices.automatic import PURPOSES, automatic_voices
 from likeset.voices.base import Membership, Voices
+from likeset.voices.chosen import chosen_voices, one_of
 from likeset.voices.contrasts import Contrasts
 from likeset.voices.duels import Duels
-from likeset.voices.tilts import Tilts
 from likeset.voices.windows import Windows
 from likeset.weights import Unweighted, Weigher, Weighting
 
@@ -134,11 +128,11 @@ class ConfidenceSequence(AllOrNothing):
                 "is not a weighting",
                 "pass e.g. BiasWeighting() or an object with weight and observe",
             )
-        name, voices = _one_of(voices, windows)
-        self.voices = _chosen_voices(name, voices, family, space)
+        name, voices = one_of(voices, windows)
+        self.voices = chosen_voices(name, voices, family, space)
         self._voices_are_automatic = isinstance(voices, str)
         self._alarm_is_automatic = isinstance(alarm, str) and alarm == "auto"
-        self.alarm = _alarm_wanted(alarm, family, self.predictor, self._voices_are_automatic)
+        self.alarm = alarm_wanted(alarm, family, self.predictor, self._voices_are_automatic)
         self._rows_heard = inf  # by the alarm
         basis = space.start()
         self._running = Running(
@@ -187,7 +181,7 @@ class ConfidenceSequence(AllOrNothing):
         """
         from likeset.persistence.durable import DurableRecord
 
-        voices = _one_of(voices, windows)[1]
+        voices = one_of(voices, windows)[1]
         sequence = cls(family, space, alpha, predictor, weighting, voices, alarm=alarm)
         sequence._durable = DurableRecord(sequence, path, voices)
         return sequence
@@ -263,11 +257,10 @@ class ConfidenceSequence(AllOrNothing):
                     "call expect before the first update",
                 )
             if contrasts is not None:
-                announced = self._announcing(contrasts, arms)
+                announced = self._announced(contrasts, arms)
                 self._all_or_nothing(lambda undo: self._take_voices(undo, announced), new_voices=True)
             elif self._voices_are_automatic and not isinstance(self.voices, Contrasts):
-                rows = None if arms is None else self.space.covariates(arms, "arms")
-                chosen = automatic_voices(self.family, self.space, rows, purpose)
+                chosen = self._automatic(arms, purpose)
                 self._all_or_nothing(lambda undo: self._take_voices(undo, chosen), new_voices=True)
 
     def update(self, x: Any, y: Any, offset: Any = None, exposure: Any = None, trials: Any = None) -> None:
@@ -294,38 +287,8 @@ class ConfidenceSequence(AllOrNothing):
         with self._lock:
             self._settle()
             if self._set is None:
-                ledger, membership, basis = self._running.ledger, self._running.membership, self._running.basis
-                gains = ledger.gains.copy()
-                voices = VoiceTable.joint(len(gains)) if membership is None else membership.table
-                terms, gain, parts = ledger.terms(), self._gain_by_scale(), self._whole_and_part()
-                heard = None if self._running.alarm is None else self._running.alarm.heard()
-                if heard is not None:
-                    voices = heard.beside(voices, len(gains))
-                    if isinstance(terms, ScaleTerms):
-                        gain, parts = heard.beside_scales(gain, parts, terms, gains)
-                evidence = evidence_of(
-                    ledger.groups(basis.dimension), terms, gains, voices, -log(self.alpha), self.space.bound, gain,
-                    parts,
-                )  # fmt: skip
-                questions = self._questions(membership.table) if membership is not None else None
-                self._set = LikelihoodSet(
-                    self.space, basis, evidence, self.alpha, self.family.convex, len(ledger), questions, self.family,
-                    heard,
-                )  # fmt: skip
+                self._set = set_of(self, self._running)
             return self._set
-
-    def _questions(self, heard: VoiceTable) -> Questions | ArmsInDuels | None:
-        """Announced questions, if there are any; ``heard`` are the voices that hear rows."""
-        form = canonical_form(self.family)
-        if isinstance(self.voices, Duels) and form is not None:
-            return ArmsInDuels(self.voices, heard, form)
-        if isinstance(self.voices, Contrasts) and form is not None:
-            directions = self._running.directions
-            if isinstance(directions, Tilts):
-                inside = self._running.basis.coordinates(self.space.covariates(self.voices.A, "A"))[0]
-                return Questions(self.voices, directions.tilted(), heard, form, inside)
-            return Questions(self.voices, None if directions is None else directions.measured(), heard, form)
-        return None
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the sequence to a file that ``likeset.load`` continues bit for bit."""
@@ -335,29 +298,19 @@ class ConfidenceSequence(AllOrNothing):
             self._settle()
             save(self, path)
 
-    def _announcing(self, contrasts: Any, arms: Any) -> Contrasts:
+    def _automatic(self, arms: Any, purpose: str) -> Voices | None:
+        rows = None if arms is None else self.space.covariates(arms, "arms")
+        return automatic_voices(self.family, self.space, rows, purpose)
+
+    def _announced(self, contrasts: Any, arms: Any) -> Contrasts:
         """The contrasts beside the voices that there are, or those of inference; refused if they do not fit."""
         if isinstance(self.voices, Contrasts) or (isinstance(self.voices, Duels) and not self._voices_are_automatic):
             raise InvalidArgumentError("contrasts", contrasts, "come beside others", "announce all of them at once")
         if not isinstance(contrasts, Contrasts):
-            others = self.voices
-            if self._voices_are_automatic:
-                rows = None if arms is None else self.space.covariates(arms, "arms")
-                others = automatic_voices(self.family, self.space, rows, "inference")
+            others = self._automatic(arms, "inference") if self._voices_are_automatic else self.voices
             contrasts = Contrasts(contrasts, others=others)
-        _chosen_voices("contrasts", contrasts, self.family, self.space)
+        chosen_voices("contrasts", contrasts, self.family, self.space)
         return contrasts
-
-    def _gain_by_scale(self) -> Gain | None:
-        """What a numerator made for the test of every scale has earned: the default one, of all rows at full weight."""
-        if type(self.predictor) is Mixture and type(self.weighting) is Unweighted:
-            return self._running.forecaster.gain()  # type: ignore[attr-defined, no-any-return]
-        return None
-
-    def _whole_and_part(self) -> tuple[VoiceTable, float] | None:
-        """Voices where a scale is unknown: those that hear everything may have a numerator made for every scale."""
-        membership = self._running.membership
-        return membership.whole_and_part if membership is not None and nuisance(self.family) else None
 
     def _take_voices(self, undo: Undo, voices: Voices | None) -> None:
         undo.keep(self)
@@ -387,7 +340,7 @@ class ConfidenceSequence(AllOrNothing):
             undo.when_rolled_back(lambda: own.rebuild(running))  # the first step is taken back last: rows, then pieces
         undo.keep(running)
         rows = zip(X, Y, given.tolist(), strict=True)
-        for x, y, known in rows if len(X) == 1 else counted(rows, len(X), "updating"):
+        for x, y, known in counted(rows, len(X), "updating"):
             self._record(undo, x, y, Given(*known))
 
     # -- one observation ----------------------------------------------------------------------------------------
@@ -445,35 +398,3 @@ class ConfidenceSequence(AllOrNothing):
 
     def _checked_score(self, forecast: Forecast, phi: Embedded, y: Array) -> float:
         return self._scoring.score(forecast, phi, y)
-
-
-def _alarm_wanted(alarm: Any, family: Family, predictor: Any, automatic: bool) -> bool:
-    """Whether there is to be an alarm.
-
-    "auto" where it costs little, because it reads what a mixture believes, and where voices are ``automatic``: whoever
-    chooses the ratios that are averaged chooses this one as well.
-    """
-    if isinstance(alarm, str) and alarm == "auto":
-        return automatic and type(predictor) is Mixture and alternatives(family) is not None
-    return flag("alarm", alarm)
-
-
-def _one_of(voices: Any, windows: Any) -> tuple[str, Any]:
-    """The choice of voices, and under which name it was given."""
-    if isinstance(windows, str) and windows == "auto":
-        return "voices", voices
-    if not (isinstance(voices, str) and voices == "auto"):
-        raise InvalidArgumentError("voices", voices, "stands beside windows, its other name", "give one of the two")
-    return "windows", windows
-
-
-def _chosen_voices(name: str, voices: Any, family: Family, space: Space) -> Voices | None:
-    if voices is None:
-        return None
-    if isinstance(voices, Voices):
-        voices.start(space)  # refuses what does not fit
-        voices.directions(family, space)
-        return voices
-    if isinstance(voices, str) and voices == "auto":
-        return automatic_voices(family, space)
-    raise InvalidArgumentError(name, voices, "is no choice of voices", 'pass Windows(...), Patience(), None or "auto"')

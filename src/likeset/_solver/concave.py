@@ -116,9 +116,8 @@ class ConcaveSearch:
             return None
         where, bend = _vertex(points[i - 1 : i + 2])
         known = {p for p, _, _ in points}
-        return (
-            where if 0.0 < bend < inf and points[i - 1][0] < where < points[i + 1][0] and where not in known else None
-        )
+        inside = points[i - 1][0] < where < points[i + 1][0]
+        return where if 0.0 < bend < inf and inside and where not in known else None
 
     def _on_parabola(self, tolerance: float) -> tuple[float, float] | None:
         """Where to look by the parabola through the best point and its neighbours, and how far off will do."""

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likeset._solver.problem import CallableTerms, CurveTerms, LossTerms, PointTerms, SmoothTerms, Terms
-from likeset._typing import Array, IntArray
+from likeset._typing import Array, IntArray, Mask
 from likeset.curves import term_derivatives, term_heights, term_lines
 
 _FEW = 8  # summands up to which adding them one by one is faster
@@ -44,7 +43,7 @@ def values_and_slopes(terms: Terms, Z: Array) -> tuple[Array, Array]:
     return values, np.abs(first)
 
 
-def reweighted(terms: Terms, weights: Array, keep: NDArray[np.bool_] | None = None) -> Terms:
+def reweighted(terms: Terms, weights: Array, keep: Mask | None = None) -> Terms:
     """The terms v_k phi_k for covariate weights v_k in [0, 1]; only those of the covariates to ``keep``, if given."""
     if isinstance(terms, CurveTerms):
         return terms.scaled(weights) if keep is None else terms.scaled(weights).at(keep)

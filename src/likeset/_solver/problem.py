@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from likeset._typing import Array, IntArray
+from likeset._typing import Array, IntArray, Mask
 from likeset.curves import Curve
 from likeset.losses import Loss, summed_losses
 
@@ -170,9 +170,9 @@ class Solution:
     upper: Array
 
 
-def directionless(A: Array, outside: Array | None) -> NDArray[np.bool_]:
+def directionless(A: Array, outside: Array | None) -> Mask:
     """Rows that are zero, inside and outside the span: a'theta is zero whatever theta is."""
-    flat: NDArray[np.bool_] = np.logical_not(np.logical_or.reduce(A != 0.0, axis=1))
+    flat: Mask = np.logical_not(np.logical_or.reduce(A != 0.0, axis=1))
     return flat if outside is None else flat & (outside == 0.0)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.errors import InvalidArgumentError
+from likeset.progress import counted
 
 _HALVINGS = 80
 
@@ -22,7 +23,7 @@ def outline(s: Any, n_points: int) -> Array:
     angles = np.linspace(0.0, 2 * np.pi, n_points, endpoint=False)
     rays = np.column_stack([np.cos(angles), np.sin(angles)])
     low, high = np.zeros(n_points), np.full(n_points, 1.01 * float(np.linalg.norm(high_corner - low_corner)))
-    for _ in range(_HALVINGS):
+    for _ in counted(range(_HALVINGS), _HALVINGS, "drawing the boundary"):
         middle = 0.5 * (low + high)
         inside = s.contains(s.centre + middle[:, None] * rays)
         low, high = np.where(inside, middle, low), np.where(inside, high, middle)

@@ -15,7 +15,8 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.errors import InvalidArgumentError
-from likeset.families import Bernoulli, Binomial
+from likeset.families import Bernoulli
+from likeset.families.answers import mean_link
 from likeset.predictors import Believer
 from likeset.sequence import ConfidenceSequence
 from likeset.spaces import RKHS, Linear
@@ -63,7 +64,7 @@ class Failures:
 def _checked(seq: Any, success: Any) -> ConfidenceSequence | None:
     if success is None:
         return None
-    known = isinstance(success, ConfidenceSequence) and isinstance(success.family, Bernoulli | Binomial)
+    known = isinstance(success, ConfidenceSequence) and mean_link(success.family) == "logit"
     if not known or not isinstance(success.forecaster, Believer):
         raise InvalidArgumentError(
             "success", success, "is no model of success", "pass ConfidenceSequence(Bernoulli(), space)"

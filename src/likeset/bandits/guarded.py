@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likeset._typing import Array
+from likeset._typing import Array, Mask
 from likeset.arguments import flag, positive_integer, real_number
 from likeset.bandits.believing import Beliefs, hopes
 from likeset.bandits.continuous import Box
@@ -16,10 +16,11 @@ from likeset.bandits.failures import Failures
 from likeset.bandits.guarded_box import SMALL, PointsOfBox
 from likeset.bandits.learnt_scales import ScalesBelief
 from likeset.bandits.policy import Policy
-from likeset.bandits.safety import Mask, Safety
+from likeset.bandits.safety import Safety
 from likeset.bandits.ties import highest
 from likeset.bandits.under_way import Choice, UnderWay
 from likeset.errors import InvalidArgumentError
+from likeset.progress import counted
 from likeset.sequence import ConfidenceSequence
 
 DEFAULT_INSURANCE = 0.05
@@ -220,7 +221,9 @@ class Guarded(Policy):
         if not allowed.any():
             raise self.safety.nothing(rows)
         free = allowed.copy()
-        while len(chosen) < n and free.any():
+        for _ in counted(range(n), n, "choosing"):
+            if not free.any():
+                break
             due = self._out.is_due(self.insurance, taken)
             top = self._optimistic(current, rows, free, taken) if due else None
             arm = self._believed_best(current, rows, belief, free, allowed) if top is None else top

@@ -12,6 +12,7 @@ from likeset.bandits.continuous import Box, most_optimistic, search
 from likeset.bandits.rewards import Reward
 from likeset.bandits.safety import Safety
 from likeset.bandits.under_way import Choice, UnderWay
+from likeset.progress import counted
 
 SMALL = 2.0  # mean widths of what was played: a due round with no more than this to gain goes by belief
 _LOOKED_AT = 8
@@ -36,7 +37,7 @@ class PointsOfBox:
         current = seq.set
         taken: list[Choice] = []
         observed = np.concatenate([self.box.observed(seq), self._safety.seed])
-        while len(taken) < n:
+        for _ in counted(range(n), n, "choosing"):
             due = self._out.is_due(insurance, taken) and not self._safety.constraints
             x = self._optimistic(current, taken) if due else None
             optimistic = x is not None

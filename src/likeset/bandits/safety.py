@@ -16,9 +16,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from likeset._typing import Array
+from likeset._typing import Array, Mask
 from likeset.arguments import error_level, positive, real_number
 from likeset.bandits.deciding import most_telling
 from likeset.bandits.rewards import INCREASING
@@ -28,7 +27,6 @@ from likeset.families.base import Family, checked_family
 from likeset.sequence import ConfidenceSequence
 from likeset.spaces import RKHS, Linear
 
-Mask = NDArray[np.bool_]
 _TARGETS, _TELLS = 4, 0.01
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likeset._typing import Array
+from likeset._typing import Array, IntArray, Mask
 from likeset.arguments import choice as one_of
 from likeset.arguments import file_path, flag, generator, positive_integer, writing
 from likeset.bandits.arms import Arms
@@ -33,14 +33,14 @@ class Trace:
     empty     whether the policy had no set to go by, because it was empty, and a random arm was played
     """
 
-    arm: NDArray[np.int64]
+    arm: IntArray
     x: Array
     y: Array
     regret: Array
-    covered: NDArray[np.bool_]
+    covered: Mask
     width: Array
     seconds: Array
-    empty: NDArray[np.bool_]
+    empty: Mask
     refuted: bool
     """Whether the set became empty: the data refuted the model at level alpha."""
 

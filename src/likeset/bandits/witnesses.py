@@ -17,9 +17,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from likeset._typing import Array
+from likeset._typing import Array, Mask
 from likeset.spaces import RKHS, Linear
 
 _SOUND = 3e-7  # relative rounding that a witness may have; less than what counts as a tie
@@ -53,15 +52,13 @@ def reader_at(space: Any, rows: Array) -> Callable[[Array], Array]:
     return lambda theta: np.asarray(theta[each, places])
 
 
-def survivors(current: Any, alpha: float, witnesses: Array) -> NDArray[np.bool_]:
+def survivors(current: Any, alpha: float, witnesses: Array) -> Mask:
     """Which sound witnesses are still plausible. Their norms do not change, so only log R is asked."""
     level = -np.log(alpha) + getattr(current, "charge", 0.0)
     return np.asarray(np.atleast_1d(current.log_ratio(witnesses)) <= level)
 
 
-def place_witnesses(
-    space: Any, sign: float, rows: Array, inside: Array, ceilings: Array
-) -> tuple[Array, NDArray[np.bool_]]:
+def place_witnesses(space: Any, sign: float, rows: Array, inside: Array, ceilings: Array) -> tuple[Array, Mask]:
     """Witnesses for solved arms, as deep inside the set as the ceiling allows, and which of them are sound.
 
     ``inside`` holds plausible parameters, the arms' maximisers last. The set is convex, so every point on the segment

@@ -25,13 +25,15 @@ import numpy as np
 from likeset._solver.nuisance import EitherGain, Gain, PlainGain, ScaleTerms
 from likeset._solver.problem import VoiceTable
 from likeset._typing import Array
+from likeset.arguments import flag
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
 from likeset.evidence.corrections import Correction
-from likeset.families.alternatives import alternatives
+from likeset.families.answers import outside
 from likeset.families.base import Family
 from likeset.families.outside import Believed, Outside
 from likeset.families.shifted import Shifted
+from likeset.predictors import Mixture
 from likeset.state_checks import expect_log_shares, expect_shape
 from likeset.undo import Undo
 
@@ -77,7 +79,7 @@ class Alarm:
 
     def __init__(self, family: Family, rows: float = inf) -> None:
         """``rows``: how many it hears. For later ones q' is q."""
-        found = alternatives(family)
+        found = outside(family)
         if found is None:
             raise InvalidArgumentError(
                 "alarm", family, "has no laws outside it that are known", "leave the alarm out for this family"
@@ -148,13 +150,13 @@ class Alarm:
         law: Any = self.family if phi.law is None else phi.law
         if isinstance(law, Shifted):
             law, mean = law.family, mean + law.shift
-        outside: Outside | None = self.outside if law is self.family else alternatives(law)
+        laws: Outside | None = self.outside if law is self.family else outside(law)
         found = [-inf] * len(self.names)
-        if outside is not None:
+        if laws is not None:
             try:
-                outside = outside.learnt(believed)
-                corrected = [one.log_density(outside, y, mean, sd) for one in self.corrections]
-                found = corrected + outside.log_densities(y, mean, sd)
+                laws = laws.learnt(believed)
+                corrected = [one.log_density(laws, y, mean, sd) for one in self.corrections]
+                found = corrected + laws.log_densities(y, mean, sd)
             except (ValueError, OverflowError, ZeroDivisionError):
                 pass
         return [one if one == one else -inf for one in found]
@@ -206,3 +208,14 @@ class Heard:
         if rings == -inf:
             outside = PlainGain(0.0, count)
         return EitherGain((model, outside), (own, rings)), (part, 0.0)
+
+
+def alarm_wanted(alarm: Any, family: Family, predictor: Any, automatic: bool) -> bool:
+    """Whether there is to be an alarm.
+
+    "auto" where it costs little, because it reads what a mixture believes, and where voices are ``automatic``: whoever
+    chooses the ratios that are averaged chooses this one as well.
+    """
+    if isinstance(alarm, str) and alarm == "auto":
+        return automatic and type(predictor) is Mixture and outside(family) is not None
+    return flag("alarm", alarm)

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from likeset._typing import Array
 from likeset.evidence.judging import Judging
-from likeset.parts import MadeFromParts
 
 if TYPE_CHECKING:
     from typing import Self
 
 
-class OwnLevels(Judging, MadeFromParts):
+class OwnLevels(Judging):
     """What asks for a function with the level sets of log R gets log R."""
 
     @property

@@ -29,7 +29,6 @@ from likeset.evidence.judging import Judging
 from likeset.evidence.noiseless import fits_without_noise
 from likeset.evidence.scale_voices import ScaleVoices
 from likeset.evidence.unknown_shape import ShapeEvidence
-from likeset.parts import MadeFromParts
 
 
 def evidence_of(
@@ -59,7 +58,7 @@ AnyEvidence: TypeAlias = "Evidence | ScaleEvidence | ScaleVoices | ShapeEvidence
 
 
 @dataclass(frozen=True)
-class ScaleEvidence(Judging, MadeFromParts):
+class ScaleEvidence(Judging):
     """log R as a function of theta and the scale; C = { theta in Theta : min over scales of log R <= threshold }.
 
     ``gains`` are what forecasts that know no scale have earned, sum w log q of every group. They count where there is

@@ -1,7 +1,8 @@
 r"""Laws outside a family, for the alarm: other scales and shapes, heavier tails, counts with more or less variance.
 
-Each is a normalised density of y, given where the family itself expects it: z with mean m and deviation s under what
-is believed before y. How good they are decides how loud an alarm can get, never whether it is valid.
+Families say which are theirs (``outside``). Each is a normalised density of y, given where the family itself
+expects it: z with mean m and deviation s under what is believed before y. How good they are decides how loud an alarm
+can get, never whether it is valid.
 
 Where z is not noise but a rate or odds, uncertainty about it is more dispersion: e^z counts as Gamma distributed with
 the relative variance v = e^(s^2) - 1 of a log-normal law, which keeps densities in closed form.
@@ -16,15 +17,7 @@ from math import erfc, exp, expm1, hypot, inf, lgamma, log, log1p, pi, sqrt
 from typing import Any
 
 from likeset._typing import Array
-from likeset.families.base import Family
-from likeset.families.binomial import Binomial
-from likeset.families.gaussian import Gaussian
-from likeset.families.laplace import Laplace
-from likeset.families.log_normal import LogNormal
-from likeset.families.nuisance_family import NuisanceFamily
 from likeset.families.outside import Outside, student
-from likeset.families.poisson import Poisson
-from likeset.families.weibull import Entered, LogWeibull, Weibull
 
 SCALES = (0.25, 0.35, 0.5, 0.7, 1.4, 2.0, 2.8, 4.0, 8.0)
 TAILS = (0.5, 1.0, 2.0)
@@ -39,33 +32,7 @@ _LEAST = 1e-8  # relative variance below which there is none
 _MANY = 1e9  # counts beyond which logarithms of factorials cancel to less than a millionth of a nat
 
 
-def alternatives(family: Family) -> Outside | None:
-    """Laws outside the family; None where nothing is known of it.
-
-    >>> found = alternatives(Poisson())
-    >>> found.names[3]
-    'counts with 2 times the variance'
-    """
-    if isinstance(family, NuisanceFamily):
-        return family.outside()
-    if isinstance(family, Gaussian):
-        return _Noise(float(family.sigma), False)
-    if isinstance(family, LogNormal):
-        return _Noise(float(family.sigma), False, log)
-    if isinstance(family, Laplace):
-        return _Noise(float(family.scale), True)
-    if isinstance(family, Poisson):
-        return _Counts()
-    if isinstance(family, Binomial):
-        return _Proportions(family.trials)
-    if isinstance(family, Entered) and isinstance(family.family, Weibull | LogWeibull):
-        return Lifetimes(float(family.family.shape), isinstance(family.family, LogWeibull), float(family.entry))
-    if isinstance(family, Weibull | LogWeibull):
-        return Lifetimes(float(family.shape), isinstance(family, LogWeibull))
-    return None
-
-
-class _Noise(Outside):
+class Noise(Outside):
     """Noise around z of other scales and with heavier tails; ``read`` has y on the scale of z (log, or as it is)."""
 
     names = (
@@ -77,22 +44,26 @@ class _Noise(Outside):
         self.scale, self.sharp, self.read = scale, sharp, read
 
     def log_densities(self, y: Array, m: float, s: float) -> list[float]:
+        """Noise of every scale, then of every tail, widened by what is not known of z."""
         at, jacobian = self._read(y)
         misfit, scale = abs(at - m), self.scale
         found = [self._density(misfit, hypot(c * scale, s)) - jacobian for c in SCALES]
         return found + [student(misfit, hypot(c * scale, s), FREEDOM) - jacobian for c in TAILS]
 
     def own(self, y: Array, z: float, s: float) -> float:
+        """Noise of the model's scale, widened by s."""
         at, jacobian = self._read(y)
         return self._density(abs(at - z), hypot(self.scale, s)) - jacobian
 
     def slope(self, y: Array, z: float) -> float:
+        """Of log p: misfit over variance, or its sign over the scale."""
         misfit = self._read(y)[0] - z
         if self.sharp:
             return (misfit > 0.0) / self.scale - (misfit < 0.0) / self.scale
         return misfit / self.scale / self.scale
 
     def information(self, z: float) -> float:
+        """One over the scale squared."""
         return 1.0 / self.scale / self.scale
 
     def _density(self, misfit: float, width: float) -> float:
@@ -108,7 +79,7 @@ class _Noise(Outside):
         return at, at
 
 
-class _Counts(Outside):
+class Counts(Outside):
     """Counts with mean e^z: negative binomial laws, and rounded normal ones with less variance than the mean."""
 
     names = (
@@ -117,6 +88,7 @@ class _Counts(Outside):
     )
 
     def log_densities(self, y: Array, m: float, s: float) -> list[float]:
+        """Of other variances (below the mean: rounded normal laws), then of rates that vary; widened by s."""
         k, v = float(y), _relative_variance(s)
         mean = exp(min(max(m, -_FAR), _FAR)) * sqrt(1.0 + v)
         if not mean > 0.0:
@@ -130,6 +102,7 @@ class _Counts(Outside):
         return found + [_negative_binomial(k, mean, c * c + v) for c in VARYING]
 
     def own(self, y: Array, z: float, s: float) -> float:
+        """A Poisson law, with e^z Gamma distributed where s is not zero."""
         k, v = float(y), _relative_variance(s)
         z = min(max(z, -_FAR), _FAR) + 0.5 * log1p(v)
         if v > _LEAST:
@@ -137,9 +110,11 @@ class _Counts(Outside):
         return k * z - exp(z) - lgamma(k + 1.0) if k + exp(z) < _MANY else -inf
 
     def slope(self, y: Array, z: float) -> float:
+        """y - e^z."""
         return float(y) - exp(min(max(z, -_FAR), _FAR))
 
     def information(self, z: float) -> float:
+        """e^z."""
         return exp(min(max(z, -_FAR), _FAR))
 
 
@@ -168,7 +143,7 @@ def _rounded(y: float, mean: float, variance: float) -> float:
     return log(0.5 * mass) if mass > 0.0 else -inf
 
 
-class _Proportions(Outside):
+class Proportions(Outside):
     """Successes in so many trials, whose probability varies from row to row by a Beta law."""
 
     names = tuple(f"proportions that vary from row to row (correlation {r:g})" for r in CORRELATIONS)
@@ -177,11 +152,13 @@ class _Proportions(Outside):
         self.trials = float(trials)
 
     def log_densities(self, y: Array, m: float, s: float) -> list[float]:
+        """Beta mixtures of binomial laws, one for every correlation of the trials."""
         k, n, p = float(y), self.trials, self._probability(m)
         ways, unsure = self._ways(k), min(p * (1.0 - p) * s * s, 0.5)
         return [ways + self._beta(k, n, p, 1.0 - (1.0 - r) * (1.0 - unsure)) for r in CORRELATIONS]
 
     def own(self, y: Array, z: float, s: float) -> float:
+        """A binomial law, with a Beta distributed chance where s is not zero."""
         k, p = float(y), self._probability(z)
         unsure = min(p * (1.0 - p) * s * s, 0.5)
         if unsure > _LEAST:
@@ -190,9 +167,11 @@ class _Proportions(Outside):
         return self._ways(k) + k * z - self.trials * (max(z, 0.0) + log1p(exp(-abs(z))))
 
     def slope(self, y: Array, z: float) -> float:
+        """y - n p."""
         return float(y) - self.trials * self._probability(z)
 
     def information(self, z: float) -> float:
+        """n p (1 - p)."""
         p = self._probability(z)
         return self.trials * p * (1.0 - p)
 

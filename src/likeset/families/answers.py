@@ -20,6 +20,7 @@ r"""What a family may say for itself beyond :class:`~likeset.families.base.Famil
     may rows have a time of entry?               ``_with_entry``           no
     on which scale is the mean affine in z?      ``mean_link``             on none that is known
     is it one of the three curves, at sign z + c?  ``canonical_form``      if it is a ``CurveFamily``, at z
+    which laws lie outside it, for the alarm?    ``outside``               none are known
     how large may an offset be?                  ``largest_offset``        300, for the sake of e^offset
 
 Everything here is optional: the generic answers are right for any family, the others are faster or sharper.
@@ -36,6 +37,7 @@ from likeset.families.base import Family
 from likeset.families.beliefs import Posterior
 from likeset.families.exact_posterior import ExactPosterior
 from likeset.families.fitted_posterior import GenericPosterior
+from likeset.families.outside import Outside
 from likeset.families.pair_sums import PairSums
 from likeset.families.penalised import DirectFit, Fit, LookAhead
 from likeset.families.predictive import Predictive, QuadraturePredictive
@@ -234,6 +236,17 @@ def size_name(family: Family) -> str | None:
 def has_entries(family: Family) -> bool:
     """Whether rows may have a time of entry."""
     return hasattr(family, "_with_entry")
+
+
+def outside(family: Family) -> Outside | None:
+    """Laws outside the family, for the alarm; None where nothing is known of such.
+
+    >>> from likeset.families import Poisson
+    >>> outside(Poisson()).names[3]
+    'counts with 2 times the variance'
+    """
+    own = getattr(family, "outside", None)
+    return None if own is None else own()
 
 
 def largest_offset(family: Family) -> float:

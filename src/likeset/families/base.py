@@ -17,9 +17,8 @@ from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from likeset._typing import Array
+from likeset._typing import Array, Mask
 from likeset.arguments import floats, generator, real_array, real_number
 from likeset.errors import InvalidArgumentError, ObservationError, ShapeError
 
@@ -139,7 +138,7 @@ def observation_vector(y: Any) -> Array:
     return array
 
 
-def refuse(y: Array, bad: NDArray[np.bool_], problem: str, remedy: str) -> None:
+def refuse(y: Array, bad: Mask, problem: str, remedy: str) -> None:
     """Raise an ObservationError naming the first bad observation, if there is one."""
     if bad.any():
         index = int(np.argmax(bad))

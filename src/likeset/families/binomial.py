@@ -10,6 +10,7 @@ import numpy as np
 from likeset._typing import Array
 from likeset.arguments import floats, positive_integer, real_array
 from likeset.curves import Curve
+from likeset.families.alternatives import Proportions
 from likeset.families.base import largest_predictor, observation_vector, refuse, source_of_noise
 from likeset.families.curve_family import CurveFamily
 from likeset.special import log_gamma, sigmoid
@@ -86,6 +87,10 @@ class Binomial(CurveFamily):
     def mean(self, z: Array) -> Array:
         """E[y] = n s(z)."""
         return np.asarray(self.trials * sigmoid(floats("z", z)))
+
+    def outside(self) -> Proportions:
+        """Counts with more or less variance, and proportions that vary."""
+        return Proportions(self.trials)
 
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """mu = n s(B)(1 - s(B)), L = n/4."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from likeset._typing import Array
+from likeset._typing import EPS, Array
 from likeset.errors import NotConvexError, PieceError
 from likeset.families.differences import STEP, differences
 from likeset.families.mass import Mass, around, distances, integrate, nearest_scale
@@ -21,7 +21,7 @@ from likeset.families.mass import Mass, around, distances, integrate, nearest_sc
 if TYPE_CHECKING:
     from likeset.families.custom import CustomFamily
 
-_ROUNDING = 50 * np.finfo(float).eps  # of the sums in a difference, relative to the function
+_ROUNDING = 50 * EPS  # of the sums in a difference, relative to the function
 _MASS_ERROR = 1e-6
 _MOST_COUNTS = 2**17
 _DROP = np.log(4.0)  # a density that falls by this factor within half the width of its law has a spike

@@ -10,6 +10,7 @@ import numpy as np
 from likeset._typing import Array
 from likeset.arguments import LARGEST, floats, positive, real_array
 from likeset.curves import Curve
+from likeset.families.alternatives import Noise
 from likeset.families.base import (
     largest_predictor,
     misfit,
@@ -110,6 +111,10 @@ class Gaussian(CurveFamily):
     def predictive(self, mean: Array, sd: Array, reach: float) -> GaussianPredictive:
         """Exact predictive densities, N(m_j, s_j^2 + sigma^2)."""
         return GaussianPredictive(self.sigma, *moments(mean, sd))
+
+    def outside(self) -> Noise:
+        """Noise of other scales, and with heavier tails."""
+        return Noise(float(self.sigma), False)
 
     def unbiased_response(self) -> Response:
         """y itself."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from likeset._typing import Array
 from likeset.arguments import LARGEST, floats, positive, real_array
+from likeset.families.alternatives import Noise
 from likeset.families.base import (
     largest_predictor,
     misfit,
@@ -86,6 +87,10 @@ class Laplace:
     def predictive(self, mean: Array, sd: Array, reach: float) -> LaplacePredictive:
         """Exact predictive densities of Gaussian beliefs."""
         return LaplacePredictive(self.scale, *moments(mean, sd))
+
+    def outside(self) -> Noise:
+        """Noise of other scales, and with heavier tails."""
+        return Noise(float(self.scale), True)
 
     def unbiased_response(self) -> Response:
         """y itself."""

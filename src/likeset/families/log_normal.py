@@ -12,6 +12,7 @@ from likeset.arguments import floats
 from likeset.curves import Curve
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
+from likeset.families.alternatives import Noise
 from likeset.families.base import moments, observation_vector, refuse
 from likeset.families.curve_family import CurveFamily
 from likeset.families.exact_posterior import ExactPosterior
@@ -99,6 +100,10 @@ class LogNormal(CurveFamily):
     def predictive(self, mean: Array, sd: Array, reach: float) -> LogNormalPredictive:
         """Exact predictive densities."""
         return LogNormalPredictive(self.sigma, *moments(mean, sd))
+
+    def outside(self) -> Noise:
+        """Noise of other scales, and with heavier tails."""
+        return Noise(float(self.sigma), False, math.log)
 
     def unbiased_response(self) -> Response:
         """log y."""

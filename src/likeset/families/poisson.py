@@ -11,6 +11,7 @@ from likeset._typing import Array
 from likeset.arguments import floats, real_array
 from likeset.curves import Curve
 from likeset.errors import InvalidArgumentError
+from likeset.families.alternatives import Counts
 from likeset.families.base import (
     largest_predictor,
     misfit,
@@ -106,6 +107,10 @@ class Poisson(CurveFamily):
         """E[y] = e^z."""
         with np.errstate(over="ignore"):
             return np.exp(floats("z", z))
+
+    def outside(self) -> Counts:
+        """Counts with more or less variance."""
+        return Counts()
 
     def curvature_bounds(self, bound: float) -> tuple[float, float]:
         """mu = e^-B, L = e^B."""

@@ -15,7 +15,7 @@ given that it was longer than the entry:  t^p - entry^p  takes the place of t^p 
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from likeset._typing import Array
 from likeset.arguments import floats, positive, real_array
 from likeset.curves import Curve
 from likeset.errors import ShapeError
+from likeset.families.alternatives import Lifetimes
 from likeset.families.base import (
     largest_predictor,
     node_count,
@@ -81,6 +82,7 @@ class _Survival(CurveFamily):
 
     curve = Curve.EXPONENTIAL
     observation_shape = (2,)
+    logs: ClassVar[bool]  # whether y is the logarithm of a time
 
     def __new__(cls, shape: float | Unknown = 1.0) -> Self:
         """Of unknown shape, a family of such laws."""
@@ -109,6 +111,10 @@ class _Survival(CurveFamily):
         bound = largest_predictor(bound)
         with np.errstate(over="ignore"):
             return float(np.exp(-bound)), float(np.exp(bound))
+
+    def outside(self) -> Lifetimes:
+        """Lifetimes of other shapes."""
+        return Lifetimes(float(self.shape), self.logs)
 
     def unbiased_response(self) -> Response:
         """-(p log t + g), g Euler's constant."""
@@ -162,6 +168,7 @@ class Weibull(_Survival):
     """
 
     mean_link = "log"
+    logs = False
 
     def observations(self, y: Any) -> Array:
         """Positive times, with event flags."""
@@ -216,6 +223,7 @@ class LogWeibull(_Survival):
     """
 
     mean_link = "identity"
+    logs = True
 
     def observations(self, y: Any) -> Array:
         """Real log-times whose t^p is representable, with event flags."""
@@ -311,6 +319,10 @@ class Entered(CurveFamily):
             y, weights = self.outcomes(np.array([at]))
             means[i] = np.sum(weights * y[:, 0] * np.exp(self.log_density(y, np.full(len(y), at))))
         return means.reshape(np.shape(z))
+
+    def outside(self) -> Lifetimes:
+        """Lifetimes of other shapes, given that they are longer than the entry."""
+        return Lifetimes(float(self.family.shape), self.family.logs, float(self.entry))
 
     def information(self, z: Array) -> Array:
         """I(z) = 1 for a time that is not censored."""

@@ -195,7 +195,7 @@ class Membership:
         return {"masks": self.masks.astype(np.float64)}
 
     def restored(self, state: dict[str, Array], covariates: Array | None = None) -> Membership:
-        """The membership whose ``state`` this is; the covariate of every group, in order, tells which windows opened."""
+        """The membership whose ``state`` this is; every group's covariate, in order, tells which windows opened."""
         if self.voices.opening and covariates is None:
             raise ValueError("the covariates are missing, which tell the windows that have opened")
         masks = np.asarray(state["masks"])

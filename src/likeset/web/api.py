@@ -6,13 +6,14 @@ from typing import Any
 
 from likeset.extras import optional_packages
 from likeset.web.desk import Desk
+from likeset.web.responses import Json
 from likeset.web.rows import count_from
 from likeset.web.worker import Refused
 
 with optional_packages():
     import anyio
     from starlette.requests import Request
-    from starlette.responses import JSONResponse, Response
+    from starlette.responses import Response
 
 MOST_ROWS = 100_000
 PARTS = (
@@ -29,7 +30,7 @@ class Api:
 
     async def studies(self, request: Request) -> Response:
         """Every study with its answers, as far as they are known."""
-        return JSONResponse(await self._desk.listed())
+        return Json(await self._desk.listed())
 
     async def study(self, request: Request) -> Response:
         """Everything about one study."""
@@ -39,11 +40,11 @@ class Api:
         if found is None or answers is None:
             raise Refused("NotYet", (found and found[1].problem) or "the study is being opened; try again.")
         head, known = found
-        return JSONResponse(answers | {"rows_in_store": head["rows"], "current": known.is_of(head)})
+        return Json(answers | {"rows_in_store": head["rows"], "current": known.is_of(head)})
 
     async def history(self, request: Request) -> Response:
         """Answers at every look, and when verdicts became certain."""
-        return JSONResponse(await self._desk.history(await self._name(request)))
+        return Json(await self._desk.history(await self._name(request)))
 
     async def create(self, request: Request) -> Response:
         """A new study from {"name", "factors", "outcome", "family", ...}; the family is a name, or [name, settings].
@@ -61,7 +62,7 @@ class Api:
                 "InvalidArgumentError", 'family: pass a name such as "bernoulli", or ["gaussian", {"sigma": 1}].'
             )
         options = {"name": "", "outcome": "outcome"} | {part: given[part] for part in PARTS if part in given}
-        return JSONResponse({"name": await self._desk.create(options | {"family": chosen})}, 201)
+        return Json({"name": await self._desk.create(options | {"family": chosen})}, 201)
 
     async def tell(self, request: Request) -> Response:
         """Rows: a JSON list of objects, or a CSV text (``Content-Type: text/csv``). Acknowledged means on disk."""
@@ -72,12 +73,12 @@ class Api:
             rows = await _json(request)
             if not isinstance(rows, list) or len(rows) > MOST_ROWS:
                 raise Refused("InvalidArgumentError", f"pass a list of at most {MOST_ROWS} rows.")
-        return JSONResponse(await self._desk.tell(name, rows))
+        return Json(await self._desk.tell(name, rows))
 
     async def ask(self, request: Request) -> Response:
         """The next experiments, pending from now on: a list of settings with the numbers of their runs."""
         count = count_from(request.query_params.get("count", "1"))
-        return JSONResponse(await self._desk.ask(await self._name(request), count))
+        return Json(await self._desk.ask(await self._name(request), count))
 
     async def run(self, request: Request) -> Response:
         """What became of a pending run: {"run": 3, "result": {column: value}}, or "failed" or "cancelled" instead."""
@@ -87,15 +88,15 @@ class Api:
             raise Refused("InvalidArgumentError", 'pass {"run": 3, "result": {"yield": 41.5}}, or "failed": true.')
         if given.get("cancelled") is True:
             await self._desk.cancel(name, number)
-            return JSONResponse({"cancelled": number})
+            return Json({"cancelled": number})
         failed, values = given.get("failed") is True, given.get("result", {})
         if not isinstance(values, dict) or not (values or failed):
             raise Refused("InvalidArgumentError", 'pass {"result": {column: value}}, or "failed": true.')
-        return JSONResponse(await self._desk.tell_run(name, number, values, failed))
+        return Json(await self._desk.tell_run(name, number, values, failed))
 
     async def advice(self, request: Request) -> Response:
         """The recommended setting with its certified gap, what is certain, and what is pending."""
-        return JSONResponse(await self._desk.advice(await self._name(request)))
+        return Json(await self._desk.advice(await self._name(request)))
 
     async def _name(self, request: Request) -> str:
         name = request.query_params.get("name", "")

@@ -14,7 +14,7 @@ from likeset.study import wording
 from likeset.study.numerals import number
 from likeset.web.api import Api
 from likeset.web.desk import Desk
-from likeset.web.pages import Pages, day
+from likeset.web.pages import Pages, day, rows
 from likeset.web.refusals import Refusals
 from likeset.web.rows import kind_of_outcome
 from likeset.web.security import Gate, Guard, Limits
@@ -23,6 +23,7 @@ from likeset.web.worker import Refused, WorkerDied
 with optional_packages():
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
     from starlette.middleware import Middleware
     from starlette.requests import ClientDisconnect
     from starlette.routing import Mount, Route
@@ -39,10 +40,13 @@ def create_app(
     hosts: tuple[str, ...] = (),
     limits: Limits | None = None,
 ) -> Starlette:
-    """The page over a store, as an ASGI application; ``app.state.gate.token`` is what writing needs."""
+    """The page over a store, as an ASGI application; ``app.state.gate.token`` is what writing needs.
+
+    hosts   names under which it is reached, behind a proxy for instance: then everything needs the token
+    """
     desk, gate, limits = Desk(store, read_only), Gate(token, read_only, hosts), limits or Limits()
     templates = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined)
-    templates.filters |= {"number": number, "day": day, "url": lambda text: quote(str(text), safe="")}
+    templates.filters |= {"number": number, "rows": rows, "day": day, "url": lambda text: quote(str(text), safe="")}
     templates.globals |= {
         "factor_text": wording.factor_text,
         "family_text": wording.family_text,
@@ -66,6 +70,7 @@ def create_app(
             Route("/new", pages.new, methods=["GET"]),
             Route("/new", pages.create, methods=["POST"]),
             Route("/study", pages.study),
+            *(Route(f"/study/{form}", pages.back, methods=["GET"]) for form in ("tell", "ask", "run")),
             Route("/study/tell", pages.tell, methods=["POST"]),
             Route("/study/ask", pages.ask, methods=["POST"]),
             Route("/study/run", pages.run, methods=["POST"]),
@@ -84,9 +89,10 @@ def create_app(
             Mount("/static", StaticFiles(directory=HERE / "static")),
         ],
         lifespan=lifespan,
-        middleware=[Middleware(Guard, gate=gate, limits=limits)],
+        middleware=[Middleware(Guard, gate=gate, limits=limits, answer=wrong.answer)],
         exception_handlers={
             404: wrong.not_found,
+            HTTPException: wrong.not_understood,
             LikesetError: wrong.refused,
             Refused: wrong.refused,
             WorkerDied: wrong.unavailable,

@@ -21,6 +21,10 @@ def serve_command(
         str, typer.Option(help="Address to bind to; any but this computer's own needs the token for everything.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes any that is free.")] = 8765,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="A name under which a proxy serves the page; then everything needs the token."),
+    ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Nobody can write.")] = False,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
@@ -31,7 +35,10 @@ def serve_command(
     from likeset.web.serving import serve
 
     console = Console()
-    serve(store, host=host, port=port, read_only=read_only, open_browser=browser, say=lambda text: say(console, text))
+    serve(
+        store, host=host, port=port, names=tuple(name or ()), read_only=read_only, open_browser=browser,
+        say=lambda text: say(console, text),
+    )  # fmt: skip
 
 
 def demo_command(

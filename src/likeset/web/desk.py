@@ -1,7 +1,8 @@
 """What the page knows without computing: the newest answers of every study, and what is being worked on.
 
-Answers are kept by study and shown until newer ones are there. One worker tells and answers, another one draws: a
-picture never keeps a reader of the table waiting. What was answered last is also kept in a file beside the store, so
+Answers are kept by study and shown until newer ones are there. One worker tells and answers, another one draws, a
+third one, which starts when it is needed, makes files: a picture keeps neither a reader of the table nor a download
+waiting. What was answered last is also kept in a file beside the store, so
 that the first page after a restart does not wait.
 """
 
@@ -59,7 +60,8 @@ class Desk:
     def __init__(self, path: str | os.PathLike[str], read_only: bool = False) -> None:
         self.path, self.read_only = Path(path), read_only
         self._store = Store(path, read_only=True)  # for what is cheap: names and heads
-        self._clerk, self._draughtsman = Worker(Tasks, str(path), read_only), Worker(Tasks, str(path), True)
+        self._clerk = Worker(Tasks, str(path), read_only)
+        self._draughtsman, self._printer = Worker(Tasks, str(path), True), Worker(Tasks, str(path), True)
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._saved = 0.0
         self._load()
@@ -69,6 +71,7 @@ class Desk:
         self._save(force=True)
         self._clerk.close()
         self._draughtsman.close()
+        self._printer.close()
         self._store.close()
 
     # -- cheap: read in a thread --------------------------------------------------------------------------------------
@@ -142,11 +145,11 @@ class Desk:
 
     async def report(self, name: str) -> str:
         """The report as one HTML text."""
-        return str(await self._draughtsman.run("report", name))
+        return str(await self._printer.run("report", name))
 
     async def data(self, name: str) -> str:
         """The path of a file with all rows, to be removed by whoever asked."""
-        return str(await self._draughtsman.run("data", name))
+        return str(await self._printer.run("data", name))
 
     # -- writing ------------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ with optional_packages():
     from matplotlib.figure import Figure
 
 _GRID = 61
+_WIDE, _NARROW = 6.4, 3.8  # inches
 
 
 def pictures(
@@ -28,14 +29,21 @@ def pictures(
     advice: dict[str, Any] | None = None,
     pending: list[dict[str, Any]] | None = None,
 ) -> dict[str, str]:
-    """SVG texts by kind: "now", "over-time", "band"; only those that have something to show."""
+    """SVG texts by kind: "now", "over-time", "band"; only those that have something to show.
+
+    Each is drawn again as "now-narrow" and so on, with letters that can be read on a phone.
+    """
     band = _band(study, answers, (advice or {}).get("recommended"), pending or [])
     drawn = {"now": _now(answers), "over-time": _over_time(answers, looks), "band": band}
-    return {kind: both_themes(figure) for kind, figure in drawn.items() if figure is not None}
+    figures = {kind: figure for kind, figure in drawn.items() if figure is not None}
+    wide = {kind: both_themes(figure) for kind, figure in figures.items()}
+    for figure in figures.values():
+        figure.set_figwidth(_NARROW)
+    return wide | {f"{kind}-narrow": both_themes(figure) for kind, figure in figures.items()}
 
 
 def _figure(height: float = 3.4) -> tuple[Figure, Any]:
-    figure = Figure(figsize=(6.4, height), layout="constrained")
+    figure = Figure(figsize=(_WIDE, height), layout="constrained")
     return figure, figure.subplots()
 
 
@@ -123,7 +131,7 @@ def _best_so_far(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_xlabel("rows")
         axes.set_ylabel(f"mean of {with_units(answers['definition'])}")
-        legend_below(axes, columns=2)
+        legend_below(axes, columns=1)
     return figure
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from likeset.errors import LikesetError
@@ -17,9 +17,24 @@ from likeset.web.desk import Desk
 with optional_packages():
     import anyio
     from starlette.responses import PlainTextResponse, Response, StreamingResponse
+    from starlette.types import Receive, Scope, Send
 
 EVERY = 1.0  # seconds between looks at the store
 _BEAT = 15.0  # seconds between comments that keep a connection open
+
+
+class _Counted(StreamingResponse):
+    """A stream of events that says when it has ended, however it did."""
+
+    def __init__(self, content: AsyncIterator[str], ended: Callable[[], None]) -> None:
+        super().__init__(content, media_type="text/event-stream")
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
 
 
 class Streams:
@@ -34,7 +49,11 @@ class Streams:
         """A stream about one study, or about all."""
         if self._open >= self._most:
             return PlainTextResponse("Too many pages are listening.\n", 503)
-        return StreamingResponse(self._stream(name), media_type="text/event-stream")
+        self._open += 1  # now: many may be promised before the first one begins
+        return _Counted(self._stream(name), self._one_less)
+
+    def _one_less(self) -> None:
+        self._open -= 1
 
     async def _look(self) -> dict[str, dict[str, Any]]:
         """The heads, at most so old; streams share a look."""
@@ -45,22 +64,18 @@ class Streams:
         return self._heads
 
     async def _stream(self, name: str | None) -> AsyncIterator[str]:
-        self._open += 1
-        try:
-            seen, quiet = None, 0.0
-            while True:
-                heads = await self._look()
-                state = self._state(heads, name)
-                if state != seen:
-                    yield f"event: state\ndata: {json.dumps(state)}\n\n"
-                    seen, quiet = state, 0.0
-                elif quiet > _BEAT:
-                    yield ": still here\n\n"
-                    quiet = 0.0
-                await anyio.sleep(EVERY)
-                quiet += EVERY
-        finally:
-            self._open -= 1
+        seen, quiet = None, 0.0
+        while True:
+            heads = await self._look()
+            state = self._state(heads, name)
+            if state != seen:
+                yield f"event: state\ndata: {json.dumps(state)}\n\n"
+                seen, quiet = state, 0.0
+            elif quiet > _BEAT:
+                yield ": still here\n\n"
+                quiet = 0.0
+            await anyio.sleep(EVERY)
+            quiet += EVERY
 
     def _state(self, heads: dict[str, dict[str, Any]], name: str | None) -> Any:
         if name is None:

@@ -11,8 +11,10 @@ from likeset.errors import LikesetError
 from likeset.extras import optional_packages
 from likeset.study import wording
 from likeset.study.findings import best_setting, findings
+from likeset.study.numerals import number
 from likeset.web.desk import Desk, Known
 from likeset.web.events import Streams
+from likeset.web.responses import Page
 from likeset.web.rows import (
     OFFERED,
     count_from,
@@ -23,14 +25,14 @@ from likeset.web.rows import (
     row_from,
     takes_failures,
 )
-from likeset.web.security import COOKIE, Gate, Limits
+from likeset.web.security import Gate, Limits
 from likeset.web.worker import Refused
 
 with optional_packages():
     from jinja2 import Environment
     from starlette.background import BackgroundTask
     from starlette.requests import Request
-    from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+    from starlette.responses import FileResponse, RedirectResponse, Response
 
 PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # a picture's own style, of its own document
 REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
@@ -43,19 +45,19 @@ class Pages:
         self._desk, self._gate, self._limits, self._templates = desk, gate, limits, templates
         self._streams = Streams(desk, limits.event_streams)
 
-    def page(self, request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+    def page(self, request: Request, template: str, status: int = 200, **values: Any) -> Page:
         """A page, with what all of them need."""
         session = self._gate.session(request)
         common = {
             "may_write": self._gate.may_write(request),
             "read_only": self._gate.read_only,
             "csrf": "" if session is None else self._gate.form_value(session),
-            "store": self._desk.path.name,
+            "store": self._desk.path.name if self._gate.may_read(request) else "",
             "refresh": 0,
             "live": "",
             "message": "",
         }
-        return HTMLResponse(self._templates.get_template(template).render(common | values), status)
+        return Page(self._templates.get_template(template).render(common | values), status)
 
     async def home(self, request: Request) -> Response:
         """The list of studies."""
@@ -69,13 +71,13 @@ class Pages:
     async def enter(self, request: Request) -> Response:
         """The door: who shows the token gets a cookie."""
         client = request.client.host if request.client is not None else "here"
+        if not self._limits.allows("guesses", client, self._gate.is_token(request.query_params.get("token", ""))):
+            return self.page(request, "error.html", 429, title="Too many attempts", text="Wait a minute.")
         if self._gate.is_token(request.query_params.get("token", "")):
             response = RedirectResponse("/", 303)
-            secure = request.url.scheme == "https"
-            response.set_cookie(COOKIE, self._gate.new_session(), httponly=True, samesite="strict", secure=secure)
+            secure, name = request.url.scheme == "https", self._gate.cookie(request)
+            response.set_cookie(name, self._gate.new_session(), httponly=True, samesite="strict", secure=secure)
             return response
-        if not self._limits.allows("guesses", client):
-            return self.page(request, "error.html", 429, title="Too many attempts", text="Wait a minute.")
         text = "Open the address that the server printed when it started."
         return self.page(request, "error.html", 401, title="This is not the token", text=text)
 
@@ -91,19 +93,24 @@ class Pages:
             raise _no_study(name)
         head, known = found
         if known.answers is None:
-            waits = 0 if known.problem else 1
+            waits, message = 0 if known.problem else 1, values.get("message", "")
             return self.page(
                 request,
                 "opening.html",
-                200 if waits else 503,
+                status if message else 200 if waits else 503,
                 name=name,
                 head=head,
                 problem=known.problem,
-                refresh=waits,
+                call=known.answering,
+                message=message,
+                refresh=0 if message else waits,
             )
         given = request.query_params
         shown = {"filled": {}, "told": given.get("told", ""), "asked": given.get("asked", "")} | values
-        return self.page(request, "study.html", status, **self._said(name, head, known, known.answers), **shown)
+        said = self._said(name, head, known, known.answers)
+        if values:  # a form is answered, and nothing takes the answer away
+            said |= {"refresh": 0, "live": ""}
+        return self.page(request, "study.html", status, **said, **shown)
 
     def _said(self, name: str, head: dict[str, Any], known: Known, answers: dict[str, Any]) -> dict[str, Any]:
         headings, cells = verdicts_first(*wording.cells(answers))
@@ -131,6 +138,10 @@ class Pages:
             "refresh": 2 if drawing is not None or not known.is_of(head) else 0,
         }
 
+    async def back(self, request: Request) -> Response:
+        """The address of a form, opened like a page: back to the study that it belongs to."""
+        return RedirectResponse(f"/study?name={quote(request.query_params.get('name', ''), safe='')}", 303)
+
     async def tell(self, request: Request) -> Response:
         """Rows from the form: one by its inputs, or several as CSV."""
         name, form = request.query_params.get("name", ""), await self._form(request)
@@ -141,9 +152,9 @@ class Pages:
         if answers is None:
             raise Refused("NotYet", "The study is being opened; try again.")
         try:
-            rows: Any = form.get("csv", "")
+            table: Any = form.get("csv", "")
             told = await self._desk.tell(
-                name, rows if rows.strip() else [row_from(form, fields_of(answers["definition"]))]
+                name, table if table.strip() else [row_from(form, fields_of(answers["definition"]))]
             )
         except (LikesetError, Refused) as error:
             return await self._study(request, name, 422, message=str(error), filled=form)
@@ -170,13 +181,13 @@ class Pages:
         if answers is None:
             raise Refused("NotYet", "The study is being opened; try again.")
         try:
-            number, what = number_of_run(form.get("run", "")), form.get("what", "told")
+            run, what = number_of_run(form.get("run", "")), form.get("what", "told")
             if what == "cancelled":
-                await self._desk.cancel(name, number)
+                await self._desk.cancel(name, run)
                 return RedirectResponse(f"/study?name={quote(name, safe='')}#pending", 303)
             fields = outcome_fields(answers["definition"])
             values = row_from(form, fields, may_be_empty=what == "failed")
-            told = await self._desk.tell_run(name, number, values, what == "failed")
+            told = await self._desk.tell_run(name, run, values, what == "failed")
         except (LikesetError, Refused) as error:
             return await self._study(request, name, 422, message=str(error))
         return RedirectResponse(f"/study?name={quote(name, safe='')}&told={told['recorded']}#pending", 303)
@@ -206,7 +217,8 @@ class Pages:
         found = (await self._desk.pictures(name)).get(request.query_params.get("kind", ""))
         if found is None:
             raise Refused("NotFound", "There is no such picture.")
-        return Response(found, media_type="image/svg+xml", headers={"Content-Security-Policy": PICTURE_POLICY})
+        headers = {"Content-Security-Policy": PICTURE_POLICY}
+        return Response(found.encode("utf-8", "replace"), media_type="image/svg+xml", headers=headers)
 
     async def data(self, request: Request) -> Response:
         """All rows as CSV."""
@@ -224,7 +236,7 @@ class Pages:
             raise _no_study(name)
         attached = f'attachment; filename="{_file_name(name, "html")}"'
         headers = {"Content-Security-Policy": REPORT_POLICY, "Content-Disposition": attached}
-        return HTMLResponse(await self._desk.report(name), headers=headers)
+        return Page(await self._desk.report(name), headers=headers)
 
     async def events(self, request: Request) -> Response:
         """Server-sent events: one whenever rows were told, by whomever."""
@@ -262,6 +274,15 @@ def verdicts_first(headings: list[str], cells: list[list[str]]) -> tuple[list[st
 
 def _no_study(name: str) -> Refused:
     return Refused("NotFound", f"There is no study {name!r} in this store.")
+
+
+def rows(count: int, kind: str = "") -> str:
+    """So many rows.
+
+    >>> rows(1), rows(1800), rows(2, "newer ")
+    ('1 row', '1,800 rows', '2 newer rows')
+    """
+    return f"{number(count)} {kind}{'row' if count == 1 else 'rows'}"
 
 
 def day(text: str) -> str:

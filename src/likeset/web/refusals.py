@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from likeset.extras import optional_packages
 from likeset.web.pages import Pages
-from likeset.web.security import Limits, too_large
+from likeset.web.responses import Json
+from likeset.web.security import HEADERS, TOO_SLOW, Limits, too_large
 from likeset.web.worker import Refused
 
 with optional_packages():
+    from starlette.exceptions import HTTPException
     from starlette.requests import Request
-    from starlette.responses import JSONResponse, Response
+    from starlette.responses import Response
 
 
 class Refusals:
@@ -18,30 +20,40 @@ class Refusals:
     def __init__(self, pages: Pages, limits: Limits) -> None:
         self._pages, self._limits = pages, limits
 
-    def _answer(self, request: Request, status: int, kind: str, title: str, text: str) -> Response:
+    def answer(self, request: Request, status: int, kind: str, title: str, text: str) -> Response:
+        """An error, in the language of who asked."""
         if request.url.path.startswith("/api/"):
-            return JSONResponse({"error": kind, "text": text}, status)
+            return Json({"error": kind, "text": text}, status)
         return self._pages.page(request, "error.html", status, title=title, text=text)
 
     async def not_found(self, request: Request, error: Exception) -> Response:
         """An address that does not exist."""
-        return self._answer(request, 404, "NotFound", "No such page", "There is nothing here.")
+        return self.answer(request, 404, "NotFound", "No such page", "There is nothing here.")
+
+    async def not_understood(self, request: Request, error: Exception) -> Response:
+        """A request that is no such request: a method that an address does not have, a form that cannot be read."""
+        assert isinstance(error, HTTPException)
+        return self.answer(request, error.status_code, "NotUnderstood", "That did not work", str(error.detail))
 
     async def refused(self, request: Request, error: Exception) -> Response:
         """An error of likeset's own."""
         kind = error.kind if isinstance(error, Refused) else type(error).__name__
         status = {"Forged": 403, "NotFound": 404, "NotYet": 503}.get(kind, 422)
-        return self._answer(request, status, kind, "That did not work", str(error))
+        return self.answer(request, status, kind, "That did not work", str(error))
 
     async def unavailable(self, request: Request, error: Exception) -> Response:
         """The process that computes died."""
-        return self._answer(request, 503, "Unavailable", "Try again", str(error))
+        return self.answer(request, 503, "Unavailable", "Try again", str(error))
 
     async def cut_off(self, request: Request, error: Exception) -> Response:
-        """A body that was longer than its header said, or without an end; whoever has hung up hears nothing."""
-        return self._answer(request, 413, "TooLarge", "Too much at once", too_large(self._limits))
+        """A body that was longer than its header said, or came too slowly; whoever has hung up hears nothing."""
+        if TOO_SLOW in request.scope:
+            return self.answer(request, 408, "TooSlow", "That took too long", "The request came too slowly; try again.")
+        return self.answer(request, 413, "TooLarge", "Too much at once", too_large(self._limits))
 
     async def failed(self, request: Request, error: Exception) -> Response:
-        """A bug: no details for strangers."""
+        """A bug: no details for strangers. Answered outside of the guard, which adds headers to all other answers."""
         text = "The server failed; its log says why. Nothing acknowledged is lost."
-        return self._answer(request, 500, "Failed", "The server failed", text)
+        answer = self.answer(request, 500, "Failed", "The server failed", text)
+        answer.headers.update(HEADERS)
+        return answer

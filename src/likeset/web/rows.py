@@ -175,13 +175,22 @@ def _number(name: str, text: str) -> float:
 
 def count_from(text: str) -> int:
     """How many experiments are asked for."""
-    if not text.isdigit() or not 1 <= int(text) <= 100:
+    if not _is_whole(text) or not 1 <= int(text) <= 100:
         raise InvalidArgumentError("count", text, "is not a number from 1 to 100", "ask for fewer")
     return int(text)
 
 
 def number_of_run(text: str) -> int:
     """Which run a form is about."""
-    if not text.isdigit() or len(text) > 15:
+    if not _is_whole(text):
         raise InvalidArgumentError("run", text, "is not the number of a run", "load the page again")
     return int(text)
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text is a whole number; other alphabets have digits that ``int`` does not read.
+
+    >>> _is_whole("12"), _is_whole("²"), _is_whole("9" * 5000)
+    (True, False, False)
+    """
+    return text.isascii() and text.isdigit() and len(text) <= 15

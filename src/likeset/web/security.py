@@ -1,8 +1,8 @@
 """Who may do what: hosts, tokens, forged forms, sizes, rates, and what a browser may load.
 
-Reading is free on this computer; from anywhere else, and for anything that writes, one needs the token: in a cookie (a
-browser that came through ``/enter?token=...``) or as ``Authorization: Bearer ...`` (programs). Forms carry a value that
-only pages of this server know.
+Reading is free on this computer; from anywhere else, through a proxy, and for anything that writes, one needs the
+token: in a cookie (a browser that came through ``/enter?token=...``) or as ``Authorization: Bearer ...`` (programs).
+Forms carry a value that only pages of this server know.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ import ipaddress
 import secrets
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from likeset.errors import InvalidArgumentError
 from likeset.extras import optional_packages
 
 with optional_packages():
+    import anyio
     from starlette.datastructures import Headers
-    from starlette.requests import HTTPConnection
-    from starlette.responses import PlainTextResponse
+    from starlette.requests import HTTPConnection, Request
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "likeset-session"
@@ -42,6 +45,16 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 _SAFE = ("GET", "HEAD", "OPTIONS")
+_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")  # what proxies add
+_SHORTEST_TOKEN = 8
+TOO_SLOW = "likeset.too_slow"  # in the scope of a request whose body took too long
+_REFUSALS = {  # by status: what programs read, the title of the page
+    401: ("NoToken", "The token is missing"),
+    403: ("Forbidden", "Not allowed"),
+    413: ("TooLarge", "Too much at once"),
+    421: ("OtherName", "Another name"),
+    429: ("TooMany", "Too many requests"),
+}
 _MOST_CLIENTS = 4096
 
 
@@ -76,10 +89,11 @@ class Limits:
     guesses: tuple[float, float] = (0.1, 5.0)
     largest_body: int = LARGEST_BODY
     event_streams: int = 100
+    body_seconds: float = 60.0  # until a body must be here
     _buckets: OrderedDict[tuple[str, str], Bucket] = field(default_factory=OrderedDict, repr=False)
 
-    def allows(self, kind: str, client: str) -> bool:
-        """Whether one more is allowed now."""
+    def allows(self, kind: str, client: str, free: bool = False) -> bool:
+        """Whether one more is allowed now; what is ``free`` needs to be allowed, and does not count."""
         rate, burst = getattr(self, kind)
         now = time.monotonic()
         bucket = self._buckets.get((kind, client))
@@ -91,7 +105,7 @@ class Limits:
         bucket.at = now
         if bucket.level < 1.0:
             return False
-        bucket.level -= 1.0
+        bucket.level -= 0.0 if free else 1.0
         return True
 
 
@@ -108,9 +122,12 @@ class Gate:
     """Tokens, sessions and the value that forms carry."""
 
     def __init__(self, token: str | None = None, read_only: bool = False, hosts: tuple[str, ...] = ()) -> None:
+        if token is not None and len(token) < _SHORTEST_TOKEN:
+            problem, remedy = f"has {len(token)} characters", f"pass {_SHORTEST_TOKEN} or more, at random"
+            raise InvalidArgumentError("token (LIKESET_TOKEN)", "...", problem, remedy)
         self.token = token or secrets.token_urlsafe(24)
         self.read_only = read_only
-        self.hosts = {"localhost", "127.0.0.1", "[::1]", *(h.lower() for h in hosts)}
+        self.hosts = frozenset(host.lower() for host in hosts)
         self._secret = secrets.token_bytes(32)
 
     def is_token(self, given: str) -> bool:
@@ -122,10 +139,15 @@ class Gate:
         number = secrets.token_urlsafe(18)
         return f"{number}.{self._signed('session', number)}"
 
+    def cookie(self, connection: HTTPConnection) -> str:
+        """The name of the cookie: browsers show cookies to all ports of a host, and other servers may run there."""
+        port = connection.headers.get("host", "").rpartition(":")[2]
+        return f"{COOKIE}-{port}" if port.isascii() and port.isdigit() else COOKIE
+
     def session(self, connection: HTTPConnection) -> str | None:
         """The number of the session that a browser shows, if it is ours."""
-        number, _, signature = connection.cookies.get(COOKIE, "").partition(".")
-        return number if number and hmac.compare_digest(signature, self._signed("session", number)) else None
+        number, _, signature = connection.cookies.get(self.cookie(connection), "").partition(".")
+        return number if number and _same(signature, self._signed("session", number)) else None
 
     def form_value(self, session: str) -> str:
         """What a form of this session must carry."""
@@ -137,9 +159,14 @@ class Gate:
         return kind.lower() == "bearer" and self.is_token(given.strip())
 
     def may_read(self, connection: HTTPConnection) -> bool:
-        """Everyone on this computer; elsewhere who has the token."""
+        """Everyone on this computer; elsewhere, and through a proxy, who has the token."""
         client = connection.client.host if connection.client is not None else "127.0.0.1"
-        return is_loopback(client) or self.has_bearer(connection.headers) or self.session(connection) is not None
+        if not self.is_our_host(connection.headers.get("host", "")):
+            return False
+        proxied = self.hosts or any(name in connection.headers for name in _FORWARDED)
+        if is_loopback(client) and not proxied:
+            return True
+        return self.has_bearer(connection.headers) or self.session(connection) is not None
 
     def may_write(self, connection: HTTPConnection) -> bool:
         """Who has the token, unless nobody may."""
@@ -151,22 +178,47 @@ class Gate:
             return True
         session = self.session(connection)
         given = form.get(FORM_FIELD) if hasattr(form, "get") else None
-        return session is not None and isinstance(given, str) and hmac.compare_digest(given, self.form_value(session))
+        return session is not None and isinstance(given, str) and _same(given, self.form_value(session))
 
     def is_our_host(self, host: str) -> bool:
-        """Whether a request was meant for this server, and not for a name that somebody pointed at it."""
-        name = host.lower().rsplit(":", 1)[0] if not host.endswith("]") else host.lower()
-        return name in self.hosts
+        """Whether a request was meant for this server, and not for a name that somebody pointed at it.
+
+        Addresses are as good as ``localhost``: nobody can point them elsewhere.
+
+        >>> gate = Gate(hosts=("page.example.org",))
+        >>> [gate.is_our_host(host) for host in ("localhost:1", "10.0.0.7", "[::1]:80", "page.example.org", "evil.org")]
+        [True, True, True, True, False]
+        """
+        name = host.lower() if host.endswith("]") else host.lower().rpartition(":")[0] or host.lower()
+        return name == "localhost" or name in self.hosts or _is_address(name)
+
+    def is_our_origin(self, origin: str, host: str) -> bool:
+        """Whether a form comes from a page of this server: of the host and port that it is sent to, or a proxy's."""
+        place = urlsplit(origin).netloc.lower()
+        return place == host.lower() or place.rpartition(":")[0] in self.hosts or place in self.hosts
 
     def _signed(self, purpose: str, text: str) -> str:
         return hmac.new(self._secret, f"{purpose}:{text}".encode(), hashlib.sha256).hexdigest()
 
 
+def _same(given: str, expected: str) -> bool:
+    """Compared in constant time, whatever is given."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
 class Guard:
     """The middleware: refuses what is not allowed before anything looks at it, and adds headers to every answer."""
 
-    def __init__(self, app: ASGIApp, gate: Gate, limits: Limits) -> None:
-        self.app, self.gate, self.limits = app, gate, limits
+    def __init__(self, app: ASGIApp, gate: Gate, limits: Limits, answer: Callable[..., Response]) -> None:
+        self.app, self.gate, self.limits, self.answer = app, gate, limits, answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check, then pass on."""
@@ -186,9 +238,10 @@ class Guard:
 
         refusal = self._refusal(HTTPConnection(scope), scope)
         if refusal is not None:
-            await PlainTextResponse(refusal[1] + "\n", refusal[0])(scope, receive, with_headers)
+            status, text = refusal
+            await self.answer(Request(scope), status, *_REFUSALS[status], text)(scope, receive, with_headers)
             return
-        await self.app(scope, self._limited(receive), with_headers)
+        await self.app(scope, self._limited(scope, receive), with_headers)
 
     def _refusal(self, connection: HTTPConnection, scope: Scope) -> tuple[int, str] | None:
         headers, method, path = connection.headers, scope["method"], scope["path"]
@@ -198,6 +251,8 @@ class Guard:
         writes = method not in _SAFE
         if not self.limits.allows("writes" if writes else "reads", client):
             return 429, "Too many requests; wait a little."
+        if "authorization" in headers and not self.limits.allows("guesses", client, self.gate.has_bearer(headers)):
+            return 429, "Too many tokens that are none; wait a minute."
         open_to_all = path == "/enter" or path.startswith("/static/")
         if not open_to_all and not self.gate.may_read(connection):
             return 401, "Open the address that the server printed when it started: it has the token."
@@ -207,23 +262,29 @@ class Guard:
             if not self.gate.may_write(connection):
                 return 401, "Writing needs the token: open the address that the server printed when it started."
             origin = headers.get("origin")
-            if origin not in (None, "null") and not self.gate.is_our_host(urlsplit(origin).netloc):
+            if origin is not None and not self.gate.is_our_origin(origin, headers.get("host", "")):
                 return 403, "This form comes from another site."
-            if origin == "null" or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+            if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
                 return 403, "This form comes from another site."
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > self.limits.largest_body:
+        if not (length.isascii() and length.isdigit()) or len(length) > 15 or int(length) > self.limits.largest_body:
             return 413, too_large(self.limits)
         return None
 
-    def _limited(self, receive: Receive) -> Receive:
-        """The body, cut off where it becomes too long, whatever its header said."""
-        received = 0
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
+        """The body, cut off where it becomes too long, or takes too long, whatever its header said."""
+        received, complete = 0, False
+        end = time.monotonic() + self.limits.body_seconds
 
         async def limited() -> Message:
-            nonlocal received
-            message = await receive()
+            nonlocal received, complete
+            message: Message = {"type": "http.disconnect"}
+            with anyio.move_on_after(float("inf") if complete else end - time.monotonic()) as wait:
+                message = await receive()
+            if wait.cancelled_caught:
+                scope[TOO_SLOW] = True
             received += len(message.get("body", b""))
+            complete = complete or not message.get("more_body", False)
             if received > self.limits.largest_body:
                 return {"type": "http.disconnect"}
             return message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import socket
 import webbrowser
@@ -12,10 +13,12 @@ from likeset.arguments import database_path, flag
 from likeset.errors import InvalidArgumentError, StoreError
 from likeset.extras import optional_packages
 from likeset.web.app import create_app
+from likeset.web.connections import MOST_CONNECTIONS, ShortConnection
 from likeset.web.security import is_loopback
 
 with optional_packages():
     import uvicorn
+    from starlette.applications import Starlette
 
 TOKEN = "LIKESET_TOKEN"
 
@@ -25,6 +28,7 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8765,
+    names: tuple[str, ...] = (),
     read_only: bool = False,
     open_browser: bool = False,
     say: Any = print,
@@ -34,6 +38,7 @@ def serve(
     store         the file; it is made with the first study
     host          other than this computer's own address only if you mean it: then everything needs the token
     port          0 takes any that is free
+    names         under which it is reached through a proxy: then everything needs the token
     read_only     nobody can write
     open_browser  open the page
 
@@ -45,22 +50,31 @@ def serve(
     bound = _bound(host, port)
     address, number = bound.getsockname()[:2]
     name = f"[{address}]" if ":" in address else address
-    app = create_app(path, read_only=read_only, token=os.environ.get(TOKEN) or None, hosts=(name, host))
+    if ipaddress.ip_address(address).is_unspecified:  # every address of this computer; people know it by its name
+        name = socket.gethostname()
+    hosts = names if is_loopback(address) else (*names, host, name)
+    app = create_app(path, read_only=read_only, token=os.environ.get(TOKEN) or None, hosts=hosts)
     url = f"http://{name}:{number}"
-    door = url if read_only and is_loopback(address) else f"{url}/enter?token={app.state.gate.token}"
+    door = url if read_only and not hosts else f"{url}/enter?token={app.state.gate.token}"
     with contextlib.suppress(KeyboardInterrupt):  # how it is stopped
         say(f"Store: {path}")
         say(f"Page:  {door}")
+        for proxy in names:
+            say(f"Proxy: https://{proxy}/enter?token={app.state.gate.token}")
         if not is_loopback(address):
             say("This address can be reached from elsewhere, without encryption: put it behind a proxy with TLS.")
         say("Stop with ctrl-C. Nothing acknowledged is lost, however it stops.")
         if open_browser:
             webbrowser.open(door)
-        config = uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, limit_concurrency=300,
-            timeout_keep_alive=20, timeout_graceful_shutdown=3, lifespan="on", proxy_headers=False,
-        )  # fmt: skip
-        uvicorn.Server(config).run(sockets=[bound])
+        uvicorn.Server(server_config(app)).run(sockets=[bound])
+
+
+def server_config(app: Starlette) -> uvicorn.Config:
+    """How the application is served, with the limits of connections."""
+    return uvicorn.Config(
+        app, http=ShortConnection, log_level="warning", access_log=False, server_header=False,
+        limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=3, lifespan="on", proxy_headers=False,
+    )  # fmt: skip
 
 
 def _bound(host: str, port: int) -> socket.socket:

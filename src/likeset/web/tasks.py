@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import tempfile
 import warnings
 from collections import OrderedDict
@@ -12,14 +13,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from likeset.errors import InvalidArgumentError
+from likeset.errors import InvalidArgumentError, LikesetError
 from likeset.families import FAMILIES, Unknown
+from likeset.progress import heard_by
 from likeset.study.asked import PENDING, Run
+from likeset.study.definition import column_name
 from likeset.study.store import Store
 from likeset.study.study import Study, Told
 from likeset.web.choosing import advice, offers_choice, tell_run
 from likeset.web.history import History, became_certain
 from likeset.web.rows import UNKNOWN
+from likeset.web.worker import Refused
 
 Report = Callable[[float], None]
 _MOST_STUDIES = 32  # held open at once
@@ -37,7 +41,8 @@ class Tasks:
 
     def answers(self, name: str, report: Report) -> dict[str, Any]:
         """Everything that a study's page says, and which rows it says it of."""
-        return self._answers(self._study(name))
+        with heard_by(report):
+            return self._answers(self._study(name))
 
     def history(self, name: str, report: Report) -> dict[str, Any]:
         """The answers at every look so far, and when verdicts became certain."""
@@ -76,14 +81,17 @@ class Tasks:
         except TypeError:
             problem = f"are not the settings of {known[family].__name__}"
             raise InvalidArgumentError("family", settings, problem, "leave them out, or name those it has") from None
-        outcome = given.pop("outcome")
+        outcome = column_name("outcome", given.pop("outcome"))
         return Study(given.pop("name"), outcome={outcome: made}, store=self._store, **given).name
 
     def tell(self, name: str, rows: Any, report: Report) -> dict[str, Any]:
         """Record rows (a list of dicts) or the text of a CSV file; what was done, warnings, and the new answers."""
         study = self._study(name)
         with _file_of(rows) as given:
-            return self._told(study, lambda: study.tell(given))
+            try:
+                return self._told(study, lambda: study.tell(given))
+            except LikesetError as error:  # it names a file that only this process has seen
+                raise Refused(type(error).__name__, str(error).replace(str(given), "the file")) from None
 
     def tell_run(self, name: str, run: int, values: dict[str, Any], failed: bool, report: Report) -> dict[str, Any]:
         """The result of a run that is pending; the same answer as of ``tell``."""
@@ -118,7 +126,8 @@ class Tasks:
         """The rows as they were told, as a CSV file in the system's folder for such files; its path."""
         study = self._study(name)
         done, total = 0, max(study.n, 1)
-        with tempfile.NamedTemporaryFile("w", suffix=".csv", delete=False, newline="", encoding="utf-8") as file:
+        handle, path = tempfile.mkstemp(".csv")
+        with os.fdopen(handle, "w", newline="", encoding="utf-8", errors="replace") as file:
             writer = None
             with study._database.reading() as connection:
                 for stored in study._database.batches(connection, study._stored, None):
@@ -129,7 +138,7 @@ class Tasks:
                     writer.writerows([_harmless(cell) for cell in row] for row in zip(*cells.values(), strict=True))
                     done += stored.count
                     report(done / total)
-        return file.name
+        return path
 
     # -- inside -------------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """A process that works through calls one after the other, so that the page never waits for a computation.
 
-Calls go through a pipe, answers and progress come back through it. The process ends when its parent does (the pipe
-closes), even by ``kill -9``; if it dies by itself, what it was busy with fails with :class:`WorkerDied`, and the next
-call starts another one.
+Calls go through a pipe, answers and progress come back through it. A thread writes to the pipe: one that is full,
+since the process is busy, must not keep the server waiting. The process ends when its parent does (the pipe closes),
+even by ``kill -9``; if it dies by itself, what it was busy with fails with :class:`WorkerDied`, and the next call
+starts another one.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import queue
 import signal
 import threading
 import time
@@ -17,6 +19,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from likeset.errors import LikesetError
@@ -24,6 +27,9 @@ from likeset.extras import optional_packages
 
 with optional_packages():
     import anyio
+
+
+_TOO_DEEP = "what was sent is nested too deeply; rows are lists of {column: value}."
 
 
 class WorkerDied(Exception):
@@ -73,6 +79,7 @@ class Worker:
         self._number = 0
         self._process: Any = None
         self._pipe: Connection | None = None
+        self._to_send: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._closed = False
 
     @property
@@ -88,13 +95,12 @@ class Worker:
             if self._process is None or not self._process.is_alive() or self._pipe is None:
                 self._start()
             self._number += 1
-            call = self._calls[self._number] = Call(Future())
-            assert self._pipe is not None
             try:
-                self._pipe.send((self._number, method, arguments))
-            except OSError as error:
-                del self._calls[self._number]
-                raise WorkerDied("the process that computes is gone; try again") from error
+                said = bytes(ForkingPickler.dumps((self._number, method, arguments)))
+            except RecursionError:
+                raise Refused("InvalidArgumentError", _TOO_DEEP) from None
+            call = self._calls[self._number] = Call(Future())
+            self._to_send.put(said)
         return call
 
     async def run(self, method: str, *arguments: Any) -> Any:
@@ -108,6 +114,7 @@ class Worker:
         with self._lock:
             self._closed = True
             pipe, process, self._pipe, self._process = self._pipe, self._process, None, None
+            self._to_send.put(None)
         if pipe is not None:
             pipe.close()
         if process is not None:
@@ -123,7 +130,17 @@ class Worker:
         process.start()
         theirs.close()
         self._process, self._pipe = process, ours
+        self._to_send.put(None)  # for the thread of a process that died
+        self._to_send = queue.SimpleQueue()
+        threading.Thread(target=self._speak, args=(ours, self._to_send), daemon=True).start()
         threading.Thread(target=self._listen, args=(ours,), daemon=True).start()
+
+    @staticmethod
+    def _speak(pipe: Connection, to_send: queue.SimpleQueue[bytes | None]) -> None:
+        """Write calls to the pipe; one that is gone is noticed by the thread that listens."""
+        with contextlib.suppress(OSError):
+            while (said := to_send.get()) is not None:
+                pipe.send_bytes(said)
 
     def _listen(self, pipe: Connection) -> None:
         """Hand out answers, until the pipe is closed from either side."""
@@ -175,6 +192,10 @@ def _work(pipe: Connection, make: Callable[..., Any], arguments: tuple[Any, ...]
             answer = (number, "done", getattr(target, method)(*given, report=report))
         except LikesetError as error:
             answer = (number, "refused", (type(error).__name__, str(error)))
+        except Refused as error:
+            answer = (number, "refused", (error.kind, error.text))
+        except RecursionError:
+            answer = (number, "refused", ("InvalidArgumentError", _TOO_DEEP))
         except Exception as error:
             answer = (number, "failed", f"{type(error).__name__}: {error}")
         try:

@@ -26,8 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from likeset._solver.linalg.lanes import BoolArray
-from likeset._typing import Array, IntArray
+from likeset._typing import Array, IntArray, Mask
 from likeset.compiling import inner
 
 BALL_SHARE = 0.1
@@ -107,7 +106,7 @@ class Workspace(NamedTuple):
     line: Array
     point: Array
     g: Array
-    lost: BoolArray
+    lost: Mask
 
 
 @inner()

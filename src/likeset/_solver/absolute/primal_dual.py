@@ -37,8 +37,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from likeset._solver.linalg.lanes import BoolArray
-from likeset._typing import Array, IntArray
+from likeset._typing import Array, IntArray, Mask
 
 LANES_FOR_PAIRS = 8  # with fewer, a matrix product is not faster
 MOST_PAIRS = 2**20  # products kept; more would not stay in a cache
@@ -104,7 +103,7 @@ class Workspace(NamedTuple):
     of_lanes: Array
     turns: IntArray
     scaled: Array
-    lost: BoolArray
+    lost: Mask
     line: Array
 
 

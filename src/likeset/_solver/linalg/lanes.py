@@ -10,13 +10,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
-from likeset._typing import Array
+from likeset._typing import Array, Mask
 from likeset.compiling import inner
-
-BoolArray = NDArray[np.bool_]
 
 LANES = 64  # at most; a batch of 30 x 30 matrices then still fits the second-level cache
 HUGE_INVERSE = 1e-15  # 1 / U_ii of a lost pivot, relative to that of the diagonal it came from
@@ -24,7 +19,7 @@ CONTRACT = {"contract"}
 
 
 @inner(fastmath=CONTRACT)
-def factor_lanes(M: Array, d: int, least: float, failed: BoolArray, inverse: Array, diagonal: Array) -> bool:
+def factor_lanes(M: Array, d: int, least: float, failed: Mask, inverse: Array, diagonal: Array) -> bool:
     """Overwrite M = U'U by U. Lanes where a pivot is lost are marked in ``failed``; True if none is.
 
     A pivot is lost if it is not above ``least`` times the diagonal it came from. It is replaced by a huge one:

@@ -18,6 +18,7 @@ whose root is bracketed and found by the root of the local second-order model (p
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -148,6 +149,16 @@ def ball_crossings(Y: Array, theta_c: Array, e2: float) -> Array:
     return found
 
 
+class Rays(NamedTuple):
+    """The search along many rays: slopes g_c'y at the centre, where each is, its bracket, and whether that is open."""
+
+    linear: Array
+    t: Array
+    low: Array
+    high: Array
+    open_end: Mask
+
+
 @kernel()
 def take_trials(
     trial: int,
@@ -157,13 +168,9 @@ def take_trials(
     second: Array,
     value_c: Array,
     slope_c: Array,
-    U: Array,
-    linear: Array,
     e: float,
-    t: Array,
-    low: Array,
-    high: Array,
-    open_end: Mask,
+    U: Array,
+    rays: Rays,
     slopes: Array,
     weights: Array,
     rise: Array,
@@ -171,6 +178,7 @@ def take_trials(
     """What the trials of the rays ``todo`` say, whose terms are given, and where to go next; which are not done."""
     left = np.ones(todo.size, dtype=np.bool_)
     D = np.empty(U.shape[1])
+    linear, t, low, high, open_end = rays
     aim = e * (1.0 - SLIVER)
     for j in range(todo.size):
         i = todo[j]
@@ -201,19 +209,19 @@ def project_called_rays(
 ) -> None:
     """:func:`project_rays` for a user's function: the same search, all rays at once."""
     n = len(Y)
-    linear, high = Y @ g_c, ball_crossings(Y, theta_c, e2)
-    t, low, open_end = np.minimum(1.0, high), np.zeros(n), np.ones(n, dtype=np.bool_)
+    high = ball_crossings(Y, theta_c, e2)
+    rays = Rays(Y @ g_c, np.minimum(1.0, high), np.zeros(n), high, np.ones(n, dtype=np.bool_))
     todo = np.arange(n)
     for trial in range(MAX_TRIALS + 1):
-        u = U if len(todo) == n else U[todo]
+        shift = rays.t[todo, None] * (U if len(todo) == n else U[todo])
         with np.errstate(over="ignore", invalid="ignore"):
-            value, first, second = map(np.ascontiguousarray, terms.evaluate(terms.z + t[todo, None] * u))
-        left = take_trials(
-            trial, todo, value, first, second, terms.value, terms.slope, U, linear, e,
-            t, low, high, open_end, slopes, weights, rise,
-        )  # fmt: skip
-        todo = todo[left]
+            value, first, second = map(np.ascontiguousarray, terms.evaluate(terms.z + shift))
+        todo = todo[
+            take_trials(
+                trial, todo, value, first, second, terms.value, terms.slope, e, U, rays, slopes, weights, rise
+            )
+        ]  # fmt: skip
         if not len(todo):
             break
-    Y *= t[:, None]
-    U *= t[:, None]
+    Y *= rays.t[:, None]
+    U *= rays.t[:, None]

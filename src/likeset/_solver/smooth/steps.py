@@ -25,11 +25,11 @@ import math
 
 import numpy as np
 
-from likeset._solver.linalg.lanes import LANES, BoolArray, backward_lanes, dot_lanes, factor_lanes, forward_lanes
+from likeset._solver.linalg.lanes import LANES, backward_lanes, dot_lanes, factor_lanes, forward_lanes
 from likeset._solver.linalg.matrix import dot
 from likeset._solver.smooth.centred import CentredTerms, centred_terms
 from likeset._solver.smooth.rays import directional
-from likeset._typing import Array
+from likeset._typing import Array, Mask
 from likeset.compiling import inner, kernel
 
 CORRECTIONS = 3
@@ -74,7 +74,7 @@ def linearised_steps(
     mu: Array,
     slack_g: Array,
     slack_b: Array,
-) -> tuple[Array, Array, Array, BoolArray]:
+) -> tuple[Array, Array, Array, Mask]:
     """The step p of every direction, and what :func:`follow_boundaries` needs to improve it.
 
     Rows of A, G, B (n, d): the a, g, theta of every direction. The leading block of H is full: ``hessians``
@@ -154,7 +154,7 @@ def scale_rest(pivots: Array, leading: int, x: Array) -> None:
 
 
 @inner()
-def factor_shifted(M: Array, hessians: Array, lam: Array, mu: Array, first: int, d: int, failed: BoolArray) -> None:
+def factor_shifted(M: Array, hessians: Array, lam: Array, mu: Array, first: int, d: int, failed: Mask) -> None:
     """Write the factors of lam H + mu I to M, with more on the diagonal where need be; ``failed`` where that failed.
 
     Lane m of M belongs to column first + m of the Hessians.
@@ -192,7 +192,7 @@ def follow_boundaries(
     steps: Array,
     solved: Array,
     products: Array,
-    follows: BoolArray,
+    follows: Mask,
     slack_g: Array,
     slack_b: Array,
     Y: Array,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from likeset._typing import Array
 from likeset.paper.experiments.names import counted
 from likeset.paper.experiments.tables import Table
 
@@ -104,7 +104,7 @@ def compare(first: ByRepeat, second: ByRepeat) -> Ratio:
     return Ratio(float(np.median(a)), float(np.median(b)), float(low), float(high), len(a))
 
 
-def _quotients(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+def _quotients(first: Array, second: Array) -> Array:
     """first / second; one where they are equal, zeros among them: nothing against nothing is no difference."""
     return np.where(first == second, 1.0, first / np.maximum(second, np.finfo(np.float64).tiny))
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from likeset._typing import Array
+from likeset._typing import Array, IntArray
 
 
 @dataclass(frozen=True)
@@ -26,7 +23,7 @@ class Track:
     result: str
     status: str
     promise: float
-    t: NDArray[np.int64]
+    t: IntArray
     realised: Array
     bound: Array
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from likeset._typing import Array
+from likeset._typing import Array, Mask
 from likeset.arguments import error_level, one_row, positive
 from likeset.families.base import Family
 from likeset.paper.theory.gain import information_gain
@@ -34,7 +33,7 @@ class VAWBound:
     allowance: Array
 
     @property
-    def assumption_holds(self) -> NDArray[np.bool_]:
+    def assumption_holds(self) -> Mask:
         """Whether the stream satisfied the assumption at each t."""
         return self.excess <= self.allowance
 

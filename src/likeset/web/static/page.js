@@ -4,7 +4,7 @@
 (function () {
   const live = document.body.dataset.live;
   const refresh = Number(document.body.dataset.refresh || 0);
-  let seen = null;
+  let seen = null, waiting = 0;
 
   function typing() {
     const at = document.activeElement;
@@ -36,17 +36,34 @@
     return true;
   }
 
-  if (live && window.EventSource) {
-    const stream = new EventSource(live);
+  // Browsers open six connections to a server at most: a page that nobody looks at gives its one back.
+  let stream = null;
+  function listen() {
+    if (document.hidden) {
+      if (stream) stream.close();
+      stream = null;
+      return;
+    }
+    if (stream) return;
+    stream = new EventSource(live);
     stream.addEventListener("state", (event) => {
       const state = JSON.parse(event.data);
       const key = JSON.stringify([state.rows === undefined ? state : state.rows, state.drawing]);
       const bar = document.querySelector("#drawing progress");
       if (bar && typeof state.done === "number") bar.value = state.done;
-      if (seen !== null && key !== seen) reload();
+      if (seen !== null && key !== seen) reload().then((done) => { if (!done) later(); }, later);
       seen = key;
     });
-    window.addEventListener("pagehide", () => stream.close());
+  }
+  function later() { // somebody was typing: when they have finished
+    clearTimeout(waiting);
+    waiting = setTimeout(() => reload().then((done) => { if (!done) later(); }, later), 5000);
+  }
+  if (live && window.EventSource) {
+    listen();
+    document.addEventListener("visibilitychange", listen);
+    window.addEventListener("pagehide", () => { if (stream) stream.close(); stream = null; });
+    window.addEventListener("pageshow", listen);
   }
   if (refresh) {
     const again = async () => {
