@@ -2,7 +2,8 @@ r"""Which voices: what ``voices="auto"`` means, chosen by measurement (docs/pati
 
     purpose                              linear models                              function spaces
     inference: nothing announced         patience; from four dimensions on beside   three patiences within windows
-                                         windows that open by themselves
+                                         windows that open by themselves (not where
+                                         a scale or shape is unknown)
     inference about announced arms,      patience; from four dimensions on          the same, around the arms
     guarantees (``LowerBound``)          beside windows around the arms             where there is no domain
     which arm is best                    duels beside patience, if the arms         as inference
@@ -33,8 +34,11 @@ Windows that open by themselves (:mod:`~likeset.voices.opening`) do nearly what 
 Without a bound windows around arms have no measure of likeness, so windows open by themselves, by the ranges of the
 columns seen; an optimist has the joint set.
 
+Where a scale or a shape is unknown inference has patience alone, also from four dimensions on: windows beside it were
+not narrower there. Optimism and functions have the joint set.
+
 Families that do not say that a fast kernel serves them keep the joint set: their mixtures are solved for by the dual,
-slowly (unknown scales and shapes; without a bound also families with a loss of their own, such as Gamma).
+slowly (without a bound, families with a loss of their own, such as Gamma).
 """
 
 from __future__ import annotations
@@ -67,10 +71,10 @@ def automatic_voices(
     family: Family, space: Space, arms: Array | None = None, purpose: str = "inference"
 ) -> Voices | None:
     """The voices that were measured to be best for a purpose; None is the joint set."""
-    if not fast_windows(family):
-        return None
     if isinstance(space, Linear):
         return _in_linear_model(family, space, arms, purpose)
+    if not fast_windows(family):
+        return None
     if not np.isfinite(space.bound):
         return None
     if not isinstance(space, Correlated):
@@ -86,6 +90,8 @@ def automatic_voices(
 
 def _in_linear_model(family: Family, space: Linear, arms: Array | None, purpose: str) -> Voices | None:
     bounded = bool(np.isfinite(space.bound))
+    if nuisance(family):
+        return None if purpose == "optimism" else Patience()
     if not fast_windows(family, bounded):
         return None
     if purpose == "optimism":
