@@ -2,8 +2,8 @@ r"""Which voices: what ``voices="auto"`` means, chosen by measurement (docs/pati
 
     purpose                              linear models                              function spaces
     inference: nothing announced         patience; from four dimensions on beside   three patiences within windows
-                                         windows that open by themselves (not where
-                                         a scale or shape is unknown)
+                                         windows that open by themselves (an unknown
+                                         scale or shape: see below)
     inference about announced arms,      patience; from four dimensions on          the same, around the arms
     guarantees (``LowerBound``)          beside windows around the arms             where there is no domain
     which arm is best                    duels beside patience, if the arms         as inference
@@ -34,8 +34,10 @@ Windows that open by themselves (:mod:`~likeset.voices.opening`) do nearly what 
 Without a bound windows around arms have no measure of likeness, so windows open by themselves, by the ranges of the
 columns seen; an optimist has the joint set.
 
-Where a scale or a shape is unknown inference has patience alone, also from four dimensions on: windows beside it were
-not narrower there. Optimism and functions have the joint set.
+Where the scale of Gaussian noise or a shape is unknown inference has patience alone, also from four dimensions on.
+Optimism and functions have the joint set, and so has everything with Laplace noise of unknown scale: patience would be
+a quarter narrower from some hundreds of rows on, but up to 7 % wider at n = 30, takes more than twenty times as long
+(e-values of four levels with 3000 rows more than a second), and has no bounds for outcomes that are all nearly equal.
 
 Families that do not say that a fast kernel serves them keep the joint set: their mixtures are solved for by the dual,
 slowly (without a bound, families with a loss of their own, such as Gamma).
@@ -46,7 +48,7 @@ from __future__ import annotations
 import numpy as np
 
 from likeset._typing import Array
-from likeset.families.answers import fast_windows, nuisance
+from likeset.families.answers import fast_windows, nuisance, patience_pays
 from likeset.families.base import Family
 from likeset.families.canonical import canonical_form
 from likeset.spaces.base import Space
@@ -91,7 +93,7 @@ def automatic_voices(
 def _in_linear_model(family: Family, space: Linear, arms: Array | None, purpose: str) -> Voices | None:
     bounded = bool(np.isfinite(space.bound))
     if nuisance(family):
-        return None if purpose == "optimism" else Patience()
+        return Patience() if patience_pays(family) and purpose != "optimism" else None
     if not fast_windows(family, bounded):
         return None
     if purpose == "optimism":
