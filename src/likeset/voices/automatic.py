@@ -36,8 +36,8 @@ columns seen; an optimist has the joint set.
 
 Where the scale of Gaussian noise or a shape is unknown inference has patience alone, also from four dimensions on.
 Optimism and functions have the joint set, and so has everything with Laplace noise of unknown scale: patience would be
-a quarter narrower from some hundreds of rows on, but up to 7 % wider at n = 30, takes more than twenty times as long
-(e-values of four levels with 3000 rows more than a second), and has no bounds for outcomes that are all nearly equal.
+20 to 25 % narrower from some hundreds of rows on, takes some 30 to 50 times as long (a table of four levels with 3000
+rows 2.2 seconds, not 0.07), and has no bounds for outcomes that are equal but for rounding.
 
 Families that do not say that a fast kernel serves them keep the joint set: their mixtures are solved for by the dual,
 slowly (without a bound, families with a loss of their own, such as Gamma).
