@@ -102,7 +102,9 @@ class ConfidenceSequence(AllOrNothing):
         alarm: bool | Literal["auto"] = "auto",
     ) -> None:
         if isinstance(family, type) or not isinstance(family, Family):
-            raise InvalidArgumentError("family", family, "is not a family", "pass e.g. Poisson() or CustomFamily(...)")
+            raise InvalidArgumentError(
+                "family", family, "is not a family", "pass an object, e.g. Poisson() or CustomFamily(...)"
+            )
         if isinstance(space, Menu):
             raise InvalidArgumentError(
                 "space", space, "stands for several spaces", "pass AnyOf((family, space)) instead of a sequence"

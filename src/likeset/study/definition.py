@@ -198,10 +198,9 @@ class Definition:
             holder = [f for f in with_levels if f.number(control) is not None]
             if len(holder) != 1:
                 known = "; ".join(f"{f.name}: {', '.join(map(str, f.values[:6]))}" for f in with_levels) or "none"
-                problem = "is a level of no factor" if not holder else "is a level of several factors"
-                raise InvalidArgumentError(
-                    "control", control, problem, f"the levels are {known}; {{factor: level}} helps"
-                )
+                problem = "is not a level of any factor" if not holder else "is a level of several factors"
+                remedy = f"the levels are {known}; pass one of them" + (", as {factor: level}" if holder else "")
+                raise InvalidArgumentError("control", control, problem, remedy)
             control = {holder[0].name: control}
         found = {}
         for name, level in control.items():

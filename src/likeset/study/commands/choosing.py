@@ -78,7 +78,7 @@ def cancel(
     store: Place = STORE,
     json: Json = False,
 ) -> None:
-    """A run that will not be made: it is pending no longer."""
+    """Withdraw a run that will not be made."""
     study = Study.open(name, store)
     study.cancel(run)
     if json:
