@@ -217,7 +217,7 @@ class Definition:
         names += [*self.campaign.safe, *([self.campaign.failed] if self.campaign.given else [])]
         twice = next((n for n in names if names.count(n) > 1), None)
         if twice is not None:
-            raise InvalidArgumentError("column", twice, "has two parts in the study", "use each column once")
+            raise InvalidArgumentError("column", twice, "has two roles in the study", "use each column once")
         for role in SIZES:
             if role in self.roles and size_name(self.family) != role:
                 raise InvalidArgumentError(
