@@ -331,7 +331,7 @@ def test_files_from_before_ranges_go_on_with_the_windows_they_have(tmp_path):
     asked = dict(voices=loaded.voices.first.beside(ls.OpeningWindows(6)))
     journal = tmp_path / "journal"
     ls.ConfidenceSequence.open(journal, loaded.family, loaded.space, **asked).close()
-    with closing(sqlite3.connect(journal, isolation_level=None)) as database:  # as the release described its choice: without an edition
+    with closing(sqlite3.connect(journal, isolation_level=None)) as database:  # described without an edition
         (said,) = database.execute("SELECT description FROM windows").fetchone()
         described = json.loads(said)
         assert described["parts"]["second"].pop("edition") == 1
