@@ -19,8 +19,8 @@ _PIECE = 1 << 16
 class GrowingFile:
     """Lines of a file that may grow: None where the next one is not complete yet, which is not read again for nothing.
 
-    ``unfinished`` says whether the next one has begun. What was read must stay: a file that has become shorter, was replaced, or whose last line that was read is another
-    one now, is refused.
+    ``unfinished`` says whether the next one has begun. What was read must stay: a file that has become shorter, was
+    replaced, or whose last line that was read is another one now, is refused.
     """
 
     def __init__(self, path: Path) -> None:
