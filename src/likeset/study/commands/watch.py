@@ -144,7 +144,8 @@ def _follow(file: str, begun: Callable[[Columns | None], Study], every: float, j
                 study.tell(frame)
             _look(study, json)
     except KeyboardInterrupt:
-        pass
+        if source.unfinished:
+            say(errors, "Warning: the last line has no end yet, and was not read.", style="bold")
     finally:
         source.close()
     return study if study is not None and study.n else None
