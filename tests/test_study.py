@@ -86,6 +86,8 @@ BROKEN_CSV = {
     "a word": (b"dose,y\n1,2\n1,two\n", r"y, row 2 \(line 3\) = 'two' is not a number"),
     "a gap": (b"dose,y\n1,2\n,2\n", r"dose, row 2 \(line 3\) = '' is missing"),
     "no such column": (b"dose,z\n1,2\n", "the column 'y' is missing: the columns are 'dose', 'z'"),
+    "no such column, and no rows yet": (b"dose,z\n", "the column 'y' is missing: the columns are 'dose', 'z'"),
+    "no such factor, and no rows yet": (b"doses,y\n", "the column 'dose' is missing: the columns are 'doses', 'y'"),
     "nan": (b"dose,y\n1,nan\n", "row 1 .*is not a number"),
     "thousands": (b"dose;y\n1;1.234,5\n", "row 1 .*is not a number"),
 }

@@ -37,7 +37,6 @@ from likeset.families.beliefs import Beliefs, Posterior
 from likeset.families.merged import MergedData
 from likeset.families.outside import Believed
 from likeset.families.predictive import Predictive
-from likeset.predictors.base import updated_shares
 from likeset.predictors.belief import Belief
 from likeset.predictors.columns import MOST_COLUMNS, ColumnUnits
 from likeset.spaces.base import Basis, Space
@@ -113,18 +112,21 @@ class MixtureForecast:
 
     def __init__(self, family: Family, components: Predictive, log_shares: Array) -> None:
         self.family, self.components, self.log_shares = family, components, log_shares
-        self._latest: tuple[bytes | None, Array] = None, log_shares
+        self._latest: tuple[bytes | None, Array, Array] = None, log_shares, log_shares  # y, log pi_j q_j(y), log of sum
 
     def log_density(self, y: Array) -> Array:
         """log sum_j pi_j q_j(y)."""
-        densities = self.components.log_densities(y)
-        self._latest = _bytes_of(y), densities
-        return log_sum_exp(self.log_shares + densities)
+        joint = self.log_shares + self.components.log_densities(y)
+        total = log_sum_exp(joint)
+        self._latest = _bytes_of(y), joint, total
+        return total
 
-    def log_densities(self, y: Array) -> Array:
-        """log q_j(y); those of the y that was scored last are known."""
-        scored, densities = self._latest
-        return densities if scored is not None and scored == _bytes_of(y) else self.components.log_densities(y)
+    def updated_shares(self, y: Array) -> Array:
+        """The log of the shares by Bayes' rule; for the y that was scored last all is known."""
+        if self._latest[0] is None or self._latest[0] != _bytes_of(y):
+            self.log_density(y)
+        _, joint, total = self._latest
+        return joint - total if np.isfinite(total) else self.log_shares
 
 
 def _shares_in_units(posterior: Posterior, log_shares: Array) -> Array:
@@ -163,6 +165,7 @@ class MixtureForecaster:
         self._latest: tuple[Embedded, MixtureForecast] | None = None
         self._moments = (np.zeros(0), np.zeros(0))  # of z at the latest covariate
         self._measured: tuple[Embedded, Measured] | None = None  # the latest covariate, and beliefs in its units
+        self._kept_shares = (np.zeros(0), np.zeros(0))  # their logarithms, and the shares
         self._held: tuple[Beliefs, Array] | None = None  # beliefs and shares that forecasts go by, if not the latest
 
     def forecast(self, phi: Embedded) -> MixtureForecast:
@@ -196,7 +199,7 @@ class MixtureForecaster:
         mean, sd = self._moments
         with np.errstate(over="ignore", invalid="ignore"):
             variances = information(phi.law_or(self.family), mean) * sd**2
-            expected = float(np.exp(self._in_units(phi).log_shares) @ variances)
+            expected = float(self._shares(phi) @ variances)
         return expected if expected == expected else np.inf
 
     def belief_about_z(self, phi: Embedded) -> Believed:
@@ -204,8 +207,7 @@ class MixtureForecaster:
         if not (self._latest and self._latest[0] is phi):
             self.forecast(phi)
         mean, sd = self._moments
-        _, posterior, log_shares = self._in_units(phi)
-        shares = np.exp(log_shares)
+        posterior, shares = self._in_units(phi).posterior, self._shares(phi)
         own = getattr(posterior, "believed_of_z", None)  # of beliefs that are not about theta alone
         if own is not None:
             return own(shares, mean, sd)  # type: ignore[no-any-return]
@@ -214,9 +216,11 @@ class MixtureForecaster:
 
     def observe(self, phi: Embedded, y: Array) -> None:
         """Bayes' rule for the shares, then for the beliefs."""
-        made = self._latest[1] if self._latest and self._latest[0] is phi else self.forecast(phi)
-        seen, self.posterior, log_shares = self._in_units(phi)
-        self.log_shares = updated_shares(log_shares, made.log_densities(y))
+        if not (self._latest and self._latest[0] is phi):
+            self.forecast(phi)
+        assert self._latest is not None
+        seen, self.posterior, _ = self._in_units(phi)
+        self.log_shares = self._latest[1].updated_shares(y)
         self.posterior.observe(seen, y)
         if self.columns is not None:
             self.columns.observe(phi.x)
@@ -244,6 +248,13 @@ class MixtureForecaster:
             self._measured = phi, Measured(self.columns.seen(phi), posterior, log_shares)
         return self._measured[1]
 
+    def _shares(self, phi: Embedded) -> Array:
+        """Of the beliefs in the units that phi brings; read only, since they are kept until others are asked for."""
+        log_shares = self._in_units(phi).log_shares
+        if self._kept_shares[0] is not log_shares:
+            self._kept_shares = log_shares, np.exp(log_shares)
+        return self._kept_shares[1]
+
     def belief(self, space: Space, basis: Basis) -> Belief:
         """What is believed now, frozen, for questions in terms of this basis."""
         shares = np.exp(self.log_shares)
@@ -270,7 +281,7 @@ class MixtureForecaster:
             self.columns.remember(undo)
             if hasattr(self.posterior, "data"):
                 undo.keep(self.posterior.data)
-        self.posterior.remember(undo, phi if self.columns is None else self.columns.seen(phi))
+        self.posterior.remember(undo, self._in_units(phi).seen)
 
     def state(self) -> dict[str, Array]:
         """Shares and beliefs."""

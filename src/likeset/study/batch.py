@@ -82,6 +82,16 @@ def read_batch(definition: Definition, frame: Columns, failed: bool = False) -> 
     return Batch(x, y, recorded, keys, options, worked, constraints)
 
 
+def refuse_other_columns(definition: Definition, frame: Columns, failed: bool) -> None:
+    """For a frame that has names and no rows yet: the error that its first row would bring, if a column is missing."""
+    if not frame.cells:
+        return
+    heard = () if failed else (definition.outcome, *definition.roles.values())
+    key = () if definition.key is None else (definition.key,)
+    for name in (*(f.name for f in definition.factors), *definition.campaign.safe, *heard, *key):
+        frame[name]
+
+
 def _keys(name: str, frame: Columns) -> list[str]:
     """The keys of rows, or the first that may be another one: beyond 2^53 floats skip whole numbers."""
     values, cells = frame.values(name), frame[name]
