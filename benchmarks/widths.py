@@ -20,7 +20,7 @@ import likeset as ls
 from benchmarks.common import ALPHA, Array, Report
 from likeset._solver.problem import VoiceTable
 from likeset.evidence.evidence import Evidence
-from likeset.voices import Beside, Voices
+from likeset.voices import Voices
 from likeset.voices.automatic import automatic_voices
 
 ARMS, DIRECTIONS = 40, 10
@@ -134,8 +134,6 @@ def candidates(case: Case, space: Any, arms: Array) -> dict[str, Voices | None]:
         found["windows"] = ls.Windows.covering(space, arms, correlation=0.4, joint_share=0.5)
         found["beside"] = patience.beside(windows)
         found["opening"] = patience.beside(ls.OpeningWindows())
-        found["thirds"] = patience.beside(Beside(windows, ls.OpeningWindows()), share=1 / 3)
-        found["quarters"] = patience.beside(Beside(windows, ls.OpeningWindows()))
     return found
 
 

@@ -257,7 +257,9 @@ def test_voices_by_purpose():
     assert isinstance(sequence.voices, ls.Patience)
     large = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(4, 1.0))
     large.expect(np.eye(4), purpose="inference")
-    assert isinstance(large.voices, Beside)
+    assert isinstance(large.voices, Beside) and isinstance(large.voices.second, Beside)
+    assert isinstance(large.voices.second.first, ls.Windows)
+    assert isinstance(large.voices.second.second, ls.OpeningWindows)
     sequence.expect(ARMS)
     assert isinstance(sequence.voices, ls.Windows) and sequence.windows is sequence.voices
     sequence.expect(purpose="optimism")
