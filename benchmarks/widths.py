@@ -231,6 +231,8 @@ def matrix(quick: bool) -> Iterator[Cells]:
 def run(progress: Progress, quick: bool, words: Sequence[str] = ()) -> Report:
     """The matrix of widths, or its cells whose names contain one of the words."""
     chosen = [cells for cells in matrix(quick) if not words or any(word in cells.name for word in words)]
+    if not chosen:
+        raise ValueError(f"no cell's name has one of {list(words)}: they are like {next(matrix(quick)).name!r}")
     report = Report(
         "Widths for inference: ratios to the joint set, and of the default to the best",
         [
