@@ -209,6 +209,23 @@ def test_whole_numbers_are_one_key_however_a_frame_holds_them(told, again):
         study.tell({"variant": ["A"], "converted": [0], "id": again[:1]})
 
 
+@pytest.mark.parametrize(
+    "ids",
+    [[1234567890123456789.0, 1234567890123456790.0], np.array([16777216, 16777217], np.float32), [3.0, math.inf]],
+    ids=str,
+)
+def test_keys_that_floats_do_not_tell_apart_are_refused(ids):
+    """Of two rows the second would be taken for the first, and be lost."""
+    study, rows = signup(), {"variant": ["A", "A"], "converted": [1, 1]}
+    for told in (rows | {"id": ids}, pd.DataFrame(rows | {"id": ids})):
+        with pytest.raises(ls.RowError, match="too large to be told from"):
+            study.tell(told)
+    assert study.n == 0
+    assert study.tell(rows | {"id": [1234567890123456789, 1234567890123456790]}).recorded == 2
+    assert study.tell(rows | {"id": [0.0, 2.0**53 - 1]}).recorded == 2
+    assert study.tell(rows | {"id": [-0.0, 2**53 - 1]}).repeated == 2
+
+
 def test_keys_that_earlier_releases_wrote_are_known(monkeypatch):
     study, rows = signup(), {"variant": ["A", "B"], "converted": [1, 0], "id": [1.0, 2.0]}
     with monkeypatch.context() as before:

@@ -88,12 +88,15 @@ class Mixture:
             more = _further(family, space.bound) if isinstance(space, Linear) else 0
             grid = np.append(DEFAULT_GRID, DEFAULT_GRID[-1] * 4.0 ** np.arange(1.0, more + 1.0))
             forecaster = MixtureForecaster(family, space.bound, grid / space.bound**2)
+            forecaster.may_be_earlier = True
             if more:
                 forecaster.log_shares[:-more] += np.log((1.0 - FURTHER_SHARE) * len(grid) / len(DEFAULT_GRID))
                 forecaster.log_shares[-more:] += np.log(FURTHER_SHARE * len(grid) / more)
             return forecaster
         columns = ColumnUnits(space.dim) if isinstance(space, Linear) and space.dim <= MOST_COLUMNS else None
-        return MixtureForecaster(family, space.bound, in_noise, columns)
+        forecaster = MixtureForecaster(family, space.bound, in_noise, columns)
+        forecaster.may_be_earlier = not np.isfinite(space.bound)
+        return forecaster
 
 
 def _further(family: Family, bound: float) -> int:
@@ -148,6 +151,9 @@ class Measured(NamedTuple):
 
 class MixtureForecaster:
     """Running state of :class:`Mixture`: beliefs and the log of their shares."""
+
+    may_be_earlier = False
+    """Whether a state may be of a release that knew the first five priors alone: where none were chosen."""
 
     def __init__(self, family: Family, bound: float, precisions: Array, columns: ColumnUnits | None = None) -> None:
         self.family, self.bound, self.columns = family, bound, columns
@@ -273,8 +279,9 @@ class MixtureForecaster:
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
-        if len(state.get("log_shares", ())) == len(DEFAULT_GRID) != len(self.log_shares):
-            # Of a release that knew these priors alone, without a bound in a scale of its own: it goes on with them.
+        count = len(state.get("log_shares", ()))
+        if self.may_be_earlier and count == len(DEFAULT_GRID) != len(self.log_shares):
+            # It goes on with these, without a bound in a scale of that release's own.
             self.columns = None
             scale = self.bound if self.bound < np.inf else UNBOUNDED_SCALE
             self.posterior = posterior(self.family, np.array(DEFAULT_GRID) / scale**2)
