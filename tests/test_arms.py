@@ -16,6 +16,7 @@ from likeset._solver.problem import CurveTerms
 from likeset.answers.mean_contrasts import scale_of
 from likeset.curves import Curve
 from likeset.evidence.pairs import effects
+from likeset.families import LogWeibull
 from likeset.families.canonical import canonical_form
 
 ARMS = np.eye(3)
@@ -272,6 +273,25 @@ def test_totals_are_as_good_as_rows():
     totals.update(ARMS[:2], [10, 30], trials=[30, 50])
     for name in ("total_a", "total_s"):
         np.testing.assert_allclose(getattr(pair_of(rows, 1, 0), name), getattr(pair_of(totals, 1, 0), name))
+
+
+@pytest.mark.parametrize(
+    ("family", "outcome"), [(ls.Weibull(2.0), [1.0, 1.0]), (LogWeibull(2.0), [0.0, 1.0])], ids=repr
+)
+@pytest.mark.parametrize("rows", [(0, 0), (30, 0), (0, 30), (30, 30)])
+def test_what_nothing_is_known_about_has_infinite_ends(family, outcome, rows):
+    """Without a bound an arm that was never observed may have any mean: a positive one if outcomes are."""
+    sequence = ls.ConfidenceSequence(
+        family, ls.Linear(2, np.inf), voices=ls.Contrasts(ARMS[:1, :2], minus=ARMS[1:2, :2])
+    )
+    if sum(rows):
+        sequence.update(np.repeat(ARMS[:2, :2], rows, axis=0), np.tile(outcome, (sum(rows), 1)))
+    found = sequence.set.contrast(ARMS[:1, :2], ARMS[1:2, :2])
+    positive = isinstance(family, ls.Weibull)
+    low_known = rows[1] > 0 and (rows[0] > 0 or positive)
+    high_known = rows[0] > 0 and (rows[1] > 0 or positive)
+    assert np.isfinite([found.lower[0], found.upper[0]]).tolist() == [low_known, high_known]
+    assert found.lower[0] < 0.0 < found.upper[0]
 
 
 # -- validity -------------------------------------------------------------------------------------------------------

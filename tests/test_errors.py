@@ -116,3 +116,28 @@ def test_a_pool_gets_the_error_and_does_not_wait_for_ever(tmp_path):
     program.write_text(POOL)
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["EmptySetError", "InvalidArgumentError"]
+
+
+@pytest.mark.parametrize(
+    ("family", "y", "shown"),
+    [(ls.Poisson(), -1, "y[0] = -1.0 is not a count"), (ls.Weibull(1.0), (-2.0, 1), "y[0] = (-2.0, 1.0) is not")],
+    ids=["a count", "a lifetime"],
+)
+def test_a_refused_observation_is_shown_as_a_plain_number(family, y, shown):
+    seq = ls.ConfidenceSequence(family, ls.Linear(dim=1, bound=1.0))
+    with pytest.raises(ls.ObservationError) as caught:
+        seq.update([[1.0]], [y])
+    assert str(caught.value).startswith(shown)
+
+
+@pytest.mark.parametrize(
+    ("control", "said"),
+    [("Z", "is not a level of any factor"), ("A", "as {factor: level}")],
+    ids=["unknown", "ambiguous"],
+)
+def test_a_control_that_cannot_be_found_is_told_what_to_pass(control, said):
+    factors = {"page": ["A", "B"], "button": ["A", "C"]}
+    with pytest.raises(ls.InvalidArgumentError) as caught:
+        ls.Study("signup", factors=factors, outcome={"clicks": ls.Poisson()}, control=control, store=None)
+    assert said in str(caught.value)
+    assert "page: A, B; button: A, C" in str(caught.value)

@@ -66,6 +66,17 @@ def test_the_command_line_says_what_to_install(missing):
     assert missing in line and 'pip install "likeset[cli]"' in line
 
 
+def test_warmup_needs_no_command_line_packages():
+    """Small images, which are warmed up when they are built, need not have them."""
+    run = "from likeset.__main__ import main; main()"
+    done = python(["typer", "rich"], run, "warmup", "--family", "cauchy")
+    assert (
+        (done.returncode, done.stdout) == (2, "") and "bernoulli" in done.stderr and len(done.stderr.splitlines()) == 1
+    )
+    done = python(["typer", "rich"], run, "warmup", "--family", "laplace")
+    assert (done.returncode, done.stderr) == (0, "") and "kernels compiled in" in done.stdout
+
+
 @pytest.mark.parametrize("command", ["compare", "theory", "reproduce"])
 def test_commands_that_draw_say_what_to_install_before_they_work(command, tmp_path):
     out = tmp_path / "out"

@@ -1,5 +1,6 @@
 """Rows as they come: a file that grows, standard input that another program still writes."""
 
+import gzip
 import json
 import os
 import subprocess
@@ -34,6 +35,21 @@ def test_lines_of_a_pipe_come_when_they_are_written():
         assert (until_there(source), source(), source()) == (b"four", b"", b"")
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_stream_that_fails_has_ended():
+    class Hanging:
+        said = False
+
+        def read1(self, size):
+            if self.said:
+                raise OSError("hung up")
+            self.said = True
+            return b"one\ntwo"
+
+    source = Arriving(Hanging())
+    assert [until_there(source) for _ in range(3)] == [b"one\n", b"two", b""]
+
+
 def grown(path):
     path.write_bytes(b"a\nfirst\nsecond\n")
     source = GrowingFile(path)
@@ -45,10 +61,16 @@ def test_a_line_is_read_once_it_is_complete(tmp_path):
     source = grown(tmp_path / "a.csv")
     with open(tmp_path / "a.csv", "ab", buffering=0) as file:
         file.write(b"fou")
-        assert source() is None
+        assert source() is None and source.unfinished
         file.write(b"rth\n")
-    assert (source(), source()) == (b"fourth\n", None)
+    assert (source(), source(), source.unfinished) == (b"fourth\n", None, False)
     source.close()
+
+
+def test_a_compressed_file_has_no_lines_to_wait_for(tmp_path):
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"a\nfirst\n"))
+    with pytest.raises(ls.InvalidArgumentError, match="compressed"):
+        GrowingFile(tmp_path / "a.csv.gz")
 
 
 def test_what_was_read_must_stay(tmp_path):

@@ -187,6 +187,22 @@ def test_arms_that_were_not_announced_and_noise_around_z():
     np.testing.assert_allclose(one.log_e_value, noise.set.evidence([1.0, -1.0], above=[0.2, 0.5]).log_e_value)
 
 
+def test_lifetimes_in_seconds_say_what_they_say_in_days():
+    """What is lost to rounding must not grow with the unit: sums of t^p are a billion times a billion in seconds."""
+    rng, found = np.random.default_rng(5), []
+    days = np.concatenate([30.0 * rng.weibull(3.0, 100), 40.0 * rng.weibull(3.0, 100)])
+    rows, order = np.repeat(np.eye(2), 100, axis=0), rng.permutation(200)
+    for unit in (1.0, 86400.0, 86400e3):
+        voices = ls.Contrasts([[1.0, 0.0]], minus=[[0.0, 1.0]], others=ls.Patience(2, tail=0.0))
+        sequence = ls.ConfidenceSequence(ls.Weibull(3.0), ls.Linear(2), voices=voices, alarm=False)
+        sequence.update(rows[order], unit * days[order])
+        said = sequence.set.evidence([1.0, 0.0], minus=[0.0, 1.0], of="ratio", above=1.0)
+        ratio = sequence.set.contrast([1.0, 0.0], [0.0, 1.0], "ratio")
+        assert said.gap[0] < 1e-4
+        found.append((said.log_e_value[0], np.log(float(ratio.upper[0]) / float(ratio.lower[0]))))
+    np.testing.assert_allclose(found[1:], [found[0]] * 2, rtol=0.1)
+
+
 def test_what_no_means_can_be_is_impossible():
     s = observed(ls.Bernoulli())
     assert s.evidence(ARMS[1], minus=ARMS[0], of="difference", above=1.5).log_e_value[0] == np.inf

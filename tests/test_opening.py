@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
+import sqlite3
+import zipfile
+from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +17,7 @@ import likeset as ls
 from likeset import checks
 from likeset._solver.problem import MixtureSet
 from likeset.voices import Beside
+from likeset.voices.automatic import automatic_voices
 from test_windows import cvxpy_maximum, log_ratio_by_hand
 
 RNG = np.random.default_rng(11)
@@ -28,6 +34,7 @@ def kinds():
         "alone": ls.OpeningWindows(5, 0.5, 0.9),
         "beside": ls.Patience().beside(ls.OpeningWindows(), share=0.4),
         "within": ls.Patience(3, tail=0.0).within(ls.OpeningWindows(4, 0.3, 0.8)),
+        "announced": automatic_voices(ls.Poisson(), SPACE, ARMS),
         "contrasts": ls.Contrasts(np.eye(4)[:1], others=ls.Patience().beside(ls.OpeningWindows(6))),
     }
 
@@ -81,7 +88,7 @@ def test_classes_do_not_depend_on_their_own_outcome():
         assert len(set(found)) == 1
 
 
-@pytest.mark.parametrize("kind", ["alone", "beside", "within"])
+@pytest.mark.parametrize("kind", ["alone", "beside", "within", "announced"])
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_one_step_growth_is_at_most_one(family, kind):
     sequence = observed(family, kinds()[kind], n=8)
@@ -121,7 +128,7 @@ def test_windows_that_open_where_outcomes_were_telling_and_hear_those_do_not_cov
     assert misses > binom.ppf(1 - 1e-6, runs, ALPHA)
 
 
-@pytest.mark.parametrize("kind", ["alone", "beside", "within"])
+@pytest.mark.parametrize("kind", ["alone", "beside", "within", "announced"])
 @pytest.mark.parametrize("family", [ls.Gaussian(0.3), ls.Laplace(0.3), ls.Poisson(), ls.Bernoulli()], ids=repr)
 def test_extrema_agree_with_cvxpy(family, kind):
     s = observed(family, kinds()[kind]).set
@@ -310,6 +317,51 @@ def test_a_failed_batch_leaves_windows_as_they_were_and_others_may_open():
     fresh.update(sequence.ledger.x.rows, sequence.ledger.y.rows)
     assert_same_windows(fresh._running.membership.opened, sequence._running.membership.opened)
     np.testing.assert_array_equal(fresh.ledger.classes.rows, sequence.ledger.classes.rows)
+
+
+def test_files_from_before_ranges_go_on_with_the_windows_they_have(tmp_path):
+    """Without a bound columns were measured as they come: 12 rows, the next 8 and the numbers are that release's."""
+    X = np.array([
+        [1.0, 1.51, 1.36, -1.55], [1.0, 1.89, 0.86, 0.12], [1.0, 2.01, -0.64, 2.0], [1.0, 2.11, 0.76, -1.2],
+        [1.0, 2.99, 0.07, 0.58], [1.0, 2.59, -0.19, 0.68], [1.0, 2.24, -0.07, 0.67], [1.0, 2.98, 1.44, -0.68],
+    ])  # fmt: skip
+    theta, answers = [0.4, 0.4, 0.9, -1.1], (0.0433035331041297, 0.23447947483602136)
+    loaded = ls.load(Path(__file__).parent / "data" / "opening-v4.likeset")
+    first = loaded.ledger.x.rows.copy(), loaded.ledger.y.rows.copy()
+    assert loaded.set.log_ratio(theta) == pytest.approx(answers[0], rel=1e-11)
+    loaded.save(tmp_path / "again")
+    asked = dict(voices=loaded.voices.first.beside(ls.OpeningWindows(6)))
+    journal = tmp_path / "journal"
+    ls.ConfidenceSequence.open(journal, loaded.family, loaded.space, **asked).close()
+    with closing(sqlite3.connect(journal, isolation_level=None)) as database:  # described without an edition
+        (said,) = database.execute("SELECT description FROM windows").fetchone()
+        described = json.loads(said)
+        assert described["parts"]["second"].pop("edition") == 1
+        database.execute("UPDATE windows SET description = ?", (json.dumps(described),))
+    with ls.ConfidenceSequence.open(journal, loaded.family, loaded.space, **asked) as durable:
+        durable.update(*first)
+        assert durable.set.log_ratio(theta) == pytest.approx(answers[0], rel=1e-11)
+    with ls.ConfidenceSequence.open(journal, loaded.family, loaded.space, **asked) as durable:
+        for sequence in (loaded, ls.load(tmp_path / "again"), durable):
+            sequence.update(X, [3.78, 1.95, -0.71, 3.65, 1.02, 0.48, 0.53, 4.57])
+            assert sequence.set.log_ratio(theta) == pytest.approx(answers[1], rel=1e-11)
+            assert sequence._running.membership.masks.sum(axis=1).tolist() == [20, 10, 9, 19, 18, 7, 5, 0, 0]
+            assert sequence.ledger.classes.rows[-3:].tolist() == [131, 132, 130]
+
+
+def test_a_file_of_a_later_edition_is_refused(tmp_path):
+    sequence = ls.ConfidenceSequence(ls.Gaussian(0.3), FREE, ALPHA, voices=ls.OpeningWindows())
+    sequence.save(tmp_path / "file")
+    for edition in (2, -1, "1", None):
+        with zipfile.ZipFile(tmp_path / "file") as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        header = json.loads(members["header.json"])
+        header["windows"]["edition"] = edition
+        with zipfile.ZipFile(tmp_path / "other", "w") as archive:
+            for name, contents in (members | {"header.json": json.dumps(header)}).items():
+                archive.writestr(name, contents)
+        with pytest.raises(ls.FileFormatError, match="edition"):
+            ls.load(tmp_path / "other")
 
 
 @pytest.mark.parametrize(

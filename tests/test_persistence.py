@@ -279,3 +279,27 @@ if __name__ == "__main__":
     golden = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3, 2.0), 0.05, voices=None)
     golden.update(*stream(ls.Poisson(), 20))
     golden.save(GOLDEN)
+
+
+def test_a_state_of_five_priors_belongs_where_none_were_chosen(tmp_path):
+    """Files without a seal, of earlier releases: the five priors of these are no others that somebody has chosen."""
+    X, y = stream(ls.Gaussian(1.0), 12)
+    five = np.array([1.0, 4.0, 16.0, 64.0, 256.0]) / 2.0**2
+    contents = {}
+    for name, predictor in (("chosen", ls.Mixture([1.0, 2.0])), ("five", ls.Mixture(five)), ("default", ls.Mixture())):
+        sequence = ls.ConfidenceSequence(ls.Gaussian(0.1), ls.Linear(3, 2.0), 0.1, predictor, alarm=False)
+        sequence.update(X, y)
+        sequence.save(tmp_path / name)
+        with zipfile.ZipFile(tmp_path / name) as archive:
+            contents[name] = {member: archive.read(member) for member in archive.namelist()}
+    for name, priors in (("chosen", 2), ("default", 5)):
+        members = {m: c for m, c in contents[name].items() if not m.startswith("forecaster/")}
+        members |= {m: c for m, c in contents["five"].items() if m.startswith("forecaster/")}
+        header = json.loads(members["header.json"]) | {"arrays": json.loads(contents["five"]["header.json"])["arrays"]}
+        del header["seal"]
+        with zipfile.ZipFile(tmp_path / "other", "w") as archive:
+            for member, content in (members | {"header.json": json.dumps(header)}).items():
+                archive.writestr(member, content)
+        loaded = ls.load(tmp_path / "other")
+        loaded.update(X[:1], y[:1])
+        assert len(loaded.belief.shares) == priors

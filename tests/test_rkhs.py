@@ -119,8 +119,11 @@ def test_linear_kernel_equals_the_linear_model(family):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(25, 3))
     y = family.sample(X @ [0.4, -0.3, 0.2], rng)
-    kernel_sequence = ls.ConfidenceSequence(family, ls.RKHS(DotProduct(sigma_0=0.0), 1.5, dim=3), 0.1, voices=None)
-    linear_sequence = ls.ConfidenceSequence(family, ls.Linear(3, 1.5), 0.1, voices=None)
+    priors = ls.Mixture(np.array([1.0, 4.0, 16.0, 64.0, 256.0]) / 1.5**2)  # by default linear models may have more
+    kernel_sequence, linear_sequence = (
+        ls.ConfidenceSequence(family, space, 0.1, predictor=priors, voices=None)
+        for space in (ls.RKHS(DotProduct(sigma_0=0.0), 1.5, dim=3), ls.Linear(3, 1.5))
+    )
     for sequence in (kernel_sequence, linear_sequence):
         sequence.update(X, y)
     assert kernel_sequence._running.basis.dimension == 3

@@ -15,6 +15,9 @@ ARMS = np.eye(3)
 ASKED = np.array([[0.3, -0.8, 0.5], [1.0, 1.0, 0.0]])
 CASES = {
     "pairs of arms": (ls.Bernoulli(), 8.0, ls.Contrasts(ARMS[1:], minus=ARMS[:1])),
+    "pairs of Gamma laws": (ls.Gamma(2.0), np.inf, ls.Contrasts(ARMS[1:], minus=ARMS[:1])),
+    "pairs of over-dispersed counts": (ls.NegativeBinomial(0.5), 8.0, ls.Contrasts(ARMS[1:], minus=ARMS[:1])),
+    "windows that open, no bound": (ls.Gaussian(0.5), np.inf, ls.Patience().beside(ls.OpeningWindows())),
     "duels, no bound": (ls.Poisson(), np.inf, ls.Duels(ARMS)),
     "tilts": (ls.Poisson(), 4.0, ls.Contrasts(ARMS)),
     "directions, no bound": (ls.Gaussian(0.5), np.inf, ls.Contrasts(ARMS, simultaneous=False)),

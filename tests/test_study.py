@@ -86,6 +86,8 @@ BROKEN_CSV = {
     "a word": (b"dose,y\n1,2\n1,two\n", r"y, row 2 \(line 3\) = 'two' is not a number"),
     "a gap": (b"dose,y\n1,2\n,2\n", r"dose, row 2 \(line 3\) = '' is missing"),
     "no such column": (b"dose,z\n1,2\n", "the column 'y' is missing: the columns are 'dose', 'z'"),
+    "no such column, and no rows yet": (b"dose,z\n", "the column 'y' is missing: the columns are 'dose', 'z'"),
+    "no such factor, and no rows yet": (b"doses,y\n", "the column 'dose' is missing: the columns are 'doses', 'y'"),
     "nan": (b"dose,y\n1,nan\n", "row 1 .*is not a number"),
     "thousands": (b"dose;y\n1;1.234,5\n", "row 1 .*is not a number"),
 }
@@ -135,6 +137,7 @@ DEFINITIONS = {
     "a level twice": {"factors": {"variant": ["A", "A"]}},
     "no levels": {"factors": {"variant": []}},
     "an unknown control": {"control": "Z"},
+    "a confidence for an error level": {"alpha": 0.95},
     "an interval upside down": {"factors": {"dose": (3, 1)}, "control": None},
     "an unknown family": {"outcome": {"converted": "binary"}},
     "a class for a family": {"outcome": {"converted": ls.Bernoulli}},
@@ -207,6 +210,23 @@ def test_whole_numbers_are_one_key_however_a_frame_holds_them(told, again):
     assert study.tell(rows | {"id": again}).repeated == 2
     with pytest.raises(ls.RestatedRowError):
         study.tell({"variant": ["A"], "converted": [0], "id": again[:1]})
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [[1234567890123456789.0, 1234567890123456790.0], np.array([16777216, 16777217], np.float32), [3.0, math.inf]],
+    ids=str,
+)
+def test_keys_that_floats_do_not_tell_apart_are_refused(ids):
+    """Of two rows the second would be taken for the first, and be lost."""
+    study, rows = signup(), {"variant": ["A", "A"], "converted": [1, 1]}
+    for told in (rows | {"id": ids}, pd.DataFrame(rows | {"id": ids})):
+        with pytest.raises(ls.RowError, match="too large to be told from"):
+            study.tell(told)
+    assert study.n == 0
+    assert study.tell(rows | {"id": [1234567890123456789, 1234567890123456790]}).recorded == 2
+    assert study.tell(rows | {"id": [0.0, 2.0**53 - 1]}).recorded == 2
+    assert study.tell(rows | {"id": [-0.0, 2**53 - 1]}).repeated == 2
 
 
 def test_keys_that_earlier_releases_wrote_are_known(monkeypatch):

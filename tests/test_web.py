@@ -22,6 +22,7 @@ import pytest
 import likeset as ls
 from likeset.web.app import create_app
 from likeset.web.demo import _rows, _simulated, build_demo
+from likeset.web.drawing import over_time
 from likeset.web.history import History, became_certain, looks_between
 from likeset.web.rows import definition_from, fields_of
 from likeset.web.security import POLICY, Gate, Limits
@@ -115,6 +116,22 @@ def test_pictures_are_svg_without_scripts_and_follow_the_theme(reader):
         width, less = (float(re.search(r'<svg[^>]* width="([\d.]+)pt"', p.text).group(1)) for p in (picture, narrow))
         assert less < 0.7 * width
     assert reader.get("/study/picture.svg?name=signup&kind=other").status_code == 404
+
+
+def test_where_the_shape_is_unknown_the_page_draws_hazard_ratios_as_the_study_does(tmp_path):
+    study = ls.Study(
+        "s", factors={"late": ["A", "B"]}, outcome={"t": ls.Weibull(ls.Unknown())}, control="A", store=tmp_path / "s.db"
+    )
+    rng = np.random.default_rng(0)
+    study.tell({"late": ["A", "B"] * 60, "t": rng.weibull(1.5, 120) * np.tile([1.0, 2.0], 60)})
+    answers, looks = study.to_json(), History(study).advance()
+    row, line = answers["rows"][1], looks[-1]["lines"][1]
+    ends = [row[name] for name in ("hazard_lower", "hazard", "hazard_upper")]
+    assert [line[name] for name in ("hazard_lower", "hazard", "hazard_upper")] == ends and ends[0] < 2**-1.5 < ends[2]
+    (axes,) = over_time(answers, looks).axes
+    assert "hazard ratio, against A" in " ".join(axes.get_ylabel().split())
+    low, high = axes.get_ylim()
+    assert low < ends[0] < ends[2] < high and low < 1.0 < high  # the reference is a ratio of one
 
 
 def test_history_says_when_the_verdict_became_certain(reader, store):

@@ -153,7 +153,7 @@ def test_the_address_of_a_form_leads_back_to_its_study(reader):
 
 def test_behind_a_proxy_everything_needs_the_token(app):
     """The proxy runs on this computer, and whoever asks it does not."""
-    for header in ("X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"):
+    for header in ("X-Forwarded-For", "X-Forwarded-Proto", "Forwarded", "Via", "X-Real-IP"):
         assert client_of(app).get("/", headers={header: "203.0.113.7"}).status_code == 401
     named = create_app(app.state.desk.path, token=TOKEN, hosts=("page.example.org",))
     outside = client_of(named, base_url="https://page.example.org")

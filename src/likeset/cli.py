@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
@@ -92,23 +91,16 @@ def warmup(
     Runs in small what the defaults of each family run: joint sets and windows, linear models and functions. Kernels
     that are in the cache already are only loaded.
     """
-    from likeset.compiling import cache_folder, compilations
-    from likeset.progress import QUIET
-    from likeset.warmup import runs
+    from likeset.warmup import warm_up
 
-    began, before = time.perf_counter(), compilations()
-    os.environ[QUIET] = "1"  # the progress bar says it
-    jobs = list(runs(family))
     with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("Compiling", total=len(jobs))
-        for name, run in jobs:
-            progress.update(task, description=f"Compiling: {name}")
-            run()
-            progress.advance(task)
-    seconds, compiled = time.perf_counter() - began, compilations() - before
-    folder = cache_folder()
-    kept = f"kept in {folder}" if folder is not None else "lost: no folder for them can be written, see NUMBA_CACHE_DIR"
-    say(console, f"{compiled} kernels compiled in {seconds:.0f} s; {kept}.")
+        task = progress.add_task("Compiling", total=None)
+
+        def running(name: str, number: int, count: int) -> None:
+            progress.update(task, description=f"Compiling: {name}", total=count, completed=number)
+
+        said = warm_up(family, running)
+    say(console, said)
 
 
 def main() -> None:

@@ -66,12 +66,12 @@ class ConfidenceSequence(AllOrNothing):
     predictor  supplies q_s; ``None`` is the hyper-mixture :class:`~likeset.Mixture`, with the smallest sets as a rule;
                any object with ``forecast(phi)`` and ``observe(phi, y)`` will do
     weighting  supplies w_s in [0, 1]; ``None`` is w = 1
-    voices     ratios that are averaged, each of which hears a part of the data, such as :class:`~likeset.Windows`;
-               ``None`` is one joint set of all data; ``"auto"`` is what was measured to be tightest
-               (:mod:`~likeset.voices.automatic`); :meth:`expect` may say more about what will be asked
+    voices     likelihood ratios that are averaged, each of which uses a part of the data, such as
+               :class:`~likeset.Windows`; ``None`` is one ratio for all data, the joint set; ``"auto"`` is what was
+               measured to be tightest (:mod:`~likeset.voices.automatic`), given what :meth:`expect` says will be asked
     windows    another name for ``voices``
-    alarm      a voice with a tenth of the error level and a numerator from outside the model, at a price of 0.105 nats:
-               with it, noise of another scale, shape or tail makes the set empty; ``set.diagnose()`` says what beat it.
+    alarm      a test of the model itself, with a tenth of the error level and at a price of 0.105 nats: if noise has
+               another scale, shape or tail, the set becomes empty; ``set.diagnose()`` says what forecast better.
                "auto": on where laws outside the family are known and predictor and voices are left to their defaults,
                off once :meth:`expect` has chosen windows for an optimist
 
@@ -102,7 +102,9 @@ class ConfidenceSequence(AllOrNothing):
         alarm: bool | Literal["auto"] = "auto",
     ) -> None:
         if isinstance(family, type) or not isinstance(family, Family):
-            raise InvalidArgumentError("family", family, "is not a family", "pass e.g. Poisson() or CustomFamily(...)")
+            raise InvalidArgumentError(
+                "family", family, "is not a family", "pass an object, e.g. Poisson() or CustomFamily(...)"
+            )
         if isinstance(space, Menu):
             raise InvalidArgumentError(
                 "space", space, "stands for several spaces", "pass AnyOf((family, space)) instead of a sequence"

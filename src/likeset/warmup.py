@@ -1,11 +1,14 @@
 """Compile beforehand: run, in small, what the defaults of each family run, so that its kernels are in the cache.
 
-``likeset warmup`` on the command line; one short run for each family, space (linear, functions) and kind of set (joint,
-windows), with rows alone and in a batch, bounds, membership and a few rounds of :class:`~likeset.UCB`.
+``likeset warmup`` on the command line, with or without the packages of the extra "cli"; one short run for each family,
+space (linear, functions) and kind of set (joint, windows), with rows alone and in a batch, bounds, membership and a few
+rounds of :class:`~likeset.UCB`.
 """
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -14,12 +17,15 @@ import numpy as np
 from likeset._typing import Array
 from likeset.bandits import UCB
 from likeset.checks import built_in_families
+from likeset.compiling import cache_folder, compilations
 from likeset.errors import InvalidArgumentError
 from likeset.families import FAMILIES, Family
+from likeset.progress import QUIET
 from likeset.sequence import ConfidenceSequence
 from likeset.spaces import RKHS, Linear, Space
 from likeset.voices.windows import Windows
 
+Running = Callable[[str, int, int], None]  # told the name of what runs, how many ran before, and how many there are
 NAMES = tuple(cls.__name__.lower() for cls in FAMILIES)
 
 
@@ -38,6 +44,19 @@ def runs(family: str | None = None) -> Iterator[tuple[str, Callable[[], None]]]:
                 yield f"{name}, {where}, joint", partial(_run, law, space, arms, None)
                 if law.convex:
                     yield f"{name}, {where}, windows", partial(_run, law, space, arms, Windows.covering(space, arms))
+
+
+def warm_up(family: str | None, running: Running) -> str:
+    """Run all of them, and tell ``running`` of each before; what came of it, in words."""
+    began, before = time.perf_counter(), compilations()
+    os.environ[QUIET] = "1"  # whoever asked shows how far it is
+    jobs = list(runs(family))
+    for number, (name, run) in enumerate(jobs):
+        running(name, number, len(jobs))
+        run()
+    seconds, compiled, folder = time.perf_counter() - began, compilations() - before, cache_folder()
+    kept = f"kept in {folder}" if folder is not None else "lost: no folder for them can be written, see NUMBA_CACHE_DIR"
+    return f"{compiled} kernels compiled in {seconds:.0f} s; {kept}."
 
 
 def _spaces() -> list[tuple[str, Space, Array]]:

@@ -65,9 +65,11 @@ class PairSet:
             heights = np.abs(curve_heights(self.curve, self.low)) + np.abs(curve_heights(self.curve, self.high))
             middle = np.abs(curve_heights(self.curve, self.most_likely()))
         # Within C the losses are of the size of the constants: beyond, no accuracy is needed to leave a point out.
+        # The unit of rates is anybody's: e^z may be tiny and a huge.
+        near = 4.0 * middle if self.curve is Curve.EXPONENTIAL else 1.0 + middle
         lengths = np.abs(self.most_likely()) + np.abs(self.nodes).max(axis=0, initial=0.0)
         size = np.abs(self.constants).max(initial=0.0) + float(np.abs(self.total_s) @ lengths)
-        return 64 * EPS * (1.0 + abs(self.level) + size + float(self.total_a @ np.minimum(heights, 1.0 + middle)))
+        return 64 * EPS * (1.0 + abs(self.level) + size + float(self.total_a @ np.minimum(heights, near)))
 
     def most_likely(self) -> Array:
         """The two z at which the likelihood is largest, within the box."""

@@ -62,7 +62,7 @@ def scale_of(family: Family, of: str) -> Scale:
 
     def mean(z: Array) -> Array:
         with np.errstate(all="ignore"):
-            return np.asarray(family.mean(np.clip(z, -1e3, 1e3)), dtype=np.float64)
+            return np.asarray(family.mean(z), dtype=np.float64)
 
     def log_mean(z: Array) -> Array:
         with np.errstate(divide="ignore"):

@@ -28,7 +28,7 @@ from likeset._typing import Array
 from likeset.arguments import flag
 from likeset.embedded import Embedded
 from likeset.errors import InvalidArgumentError
-from likeset.evidence.corrections import Correction
+from likeset.evidence.corrections import Bend, Shift
 from likeset.families.answers import outside
 from likeset.families.base import Family
 from likeset.families.outside import Believed, Outside
@@ -86,7 +86,7 @@ class Alarm:
             )
         self.family, self.outside = family, found
         self.names = (*CORRECTED, *found.names)
-        self.corrections = (Correction(1), Correction(3))
+        self.corrections = (Shift(), Bend())
         self.logs = [0.0] * len(self.names)  # sum log q_j, less log q
         self.log_shares = [-log(len(self.names))] * len(self.names)
         self.excess, self.lost, self.left = 0.0, False, rows

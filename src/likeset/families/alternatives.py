@@ -17,7 +17,7 @@ from math import erfc, exp, expm1, hypot, inf, lgamma, log, log1p, pi, sqrt
 from typing import Any
 
 from likeset._typing import Array
-from likeset.families.outside import Outside, student
+from likeset.families.outside import Outside, Student
 
 SCALES = (0.25, 0.35, 0.5, 0.7, 1.4, 2.0, 2.8, 4.0, 8.0)
 TAILS = (0.5, 1.0, 2.0)
@@ -25,7 +25,7 @@ SHAPES = (0.4, 0.5, 0.6, 0.75, 1.33, 1.65, 2.1, 3.0)
 VARIANCES = (0.3, 0.6, 1.4, 2.0, 3.0, 5.0)
 VARYING = (0.3, 0.6, 1.0)
 CORRELATIONS = (0.003, 0.02, 0.1, 0.4)
-FREEDOM = 3.0  # degrees of Student's t
+HEAVY = Student(3.0)  # of tails
 _LOG_ROOT = 0.5 * log(2.0 * pi)
 _FAR = 600.0  # |z| beyond which e^z is not computed
 _LEAST = 1e-8  # relative variance below which there is none
@@ -48,7 +48,7 @@ class Noise(Outside):
         at, jacobian = self._read(y)
         misfit, scale = abs(at - m), self.scale
         found = [self._density(misfit, hypot(c * scale, s)) - jacobian for c in SCALES]
-        return found + [student(misfit, hypot(c * scale, s), FREEDOM) - jacobian for c in TAILS]
+        return found + [HEAVY.log_density(misfit, hypot(c * scale, s)) - jacobian for c in TAILS]
 
     def own(self, y: Array, z: float, s: float) -> float:
         """Noise of the model's scale, widened by s."""

@@ -77,7 +77,9 @@ class Family(Protocol):
 def checked_family(family: Any) -> Family:
     """The family, or a typed error."""
     if isinstance(family, type) or not isinstance(family, Family):
-        raise InvalidArgumentError("family", family, "is not a family", "pass e.g. Poisson() or CustomFamily(...)")
+        raise InvalidArgumentError(
+            "family", family, "is not a family", "pass an object, e.g. Poisson() or CustomFamily(...)"
+        )
     return family
 
 
@@ -142,7 +144,7 @@ def refuse(y: Array, bad: Mask, problem: str, remedy: str) -> None:
     """Raise an ObservationError naming the first bad observation, if there is one."""
     if bad.any():
         index = int(np.argmax(bad))
-        value = y[index] if y.ndim == 1 else tuple(y[index])
+        value = y[index].item() if y.ndim == 1 else tuple(y[index].tolist())
         raise ObservationError(f"y[{index}]", value, problem, remedy)
 
 

@@ -81,8 +81,10 @@ class Gamma(LossFamily):
 
     def canonical_form(self) -> Canonical:
         """k (z + y e^-z) = k y e^u - k u at u = -z."""
-        k = self.shape
-        return Canonical(Curve.EXPONENTIAL, sign=-1.0, unit=k**-0.5, sums=lambda y, w: (w * k * y, w * k))
+        return Canonical(Curve.EXPONENTIAL, sign=-1.0, unit=self.shape**-0.5, sums=self._canonical_sums)
+
+    def _canonical_sums(self, y: Array, w: Array) -> tuple[Array, Array]:
+        return w * self.shape * y, w * self.shape
 
     def observations(self, y: Any) -> Array:
         """Positive numbers."""

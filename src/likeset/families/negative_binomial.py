@@ -124,8 +124,10 @@ class NegativeBinomial(LossFamily):
 
     def canonical_form(self) -> Canonical:
         """r A(u) + y A(-u) = (y + r) A(u) - y u at u = z - log r."""
-        r = self._r
-        return Canonical(Curve.SOFTPLUS, shift=-self.parameters[1], sums=lambda y, w: (w * (y + r), w * y))
+        return Canonical(Curve.SOFTPLUS, shift=-self.parameters[1], sums=self._canonical_sums)
+
+    def _canonical_sums(self, y: Array, w: Array) -> tuple[Array, Array]:
+        return w * (y + self._r), w * y
 
     def observations(self, y: Any) -> Array:
         """Non-negative whole numbers."""

@@ -52,9 +52,17 @@ class Outside:
         raise NotImplementedError
 
 
-def student(misfit: float, width: float, freedom: float) -> float:
-    """log-density of Student's t with so many degrees, at a distance from its centre."""
-    u = misfit / width
-    tail = log1p(u * u / freedom) if u < 1e150 else 2.0 * log(u) - log(freedom)
-    constant = lgamma(0.5 * (freedom + 1.0)) - lgamma(0.5 * freedom) - 0.5 * log(freedom * pi)
-    return constant - log(width) - 0.5 * (freedom + 1.0) * tail
+class Student:
+    """Student's t with so many degrees of freedom."""
+
+    __slots__ = ("_constant", "freedom")
+
+    def __init__(self, freedom: float) -> None:
+        self.freedom = freedom
+        self._constant = lgamma(0.5 * (freedom + 1.0)) - lgamma(0.5 * freedom) - 0.5 * log(freedom * pi)
+
+    def log_density(self, misfit: float, width: float) -> float:
+        """At a distance from its centre."""
+        u = misfit / width
+        tail = log1p(u * u / self.freedom) if u < 1e150 else 2.0 * log(u) - log(self.freedom)
+        return self._constant - log(width) - 0.5 * (self.freedom + 1.0) * tail

@@ -21,8 +21,8 @@ from __future__ import annotations
 from math import erfc, exp, hypot, inf, log, log1p, pi, sin, sqrt
 
 from likeset._typing import Array
-from likeset.families.alternatives import FREEDOM, Lifetimes
-from likeset.families.outside import Believed, Outside, student
+from likeset.families.alternatives import HEAVY, Lifetimes
+from likeset.families.outside import Believed, Outside, Student
 
 TAILS = (0.1, 0.2, 0.35, 0.5, 0.7)
 SKEWED = (0.5, 1.0)
@@ -39,6 +39,7 @@ class NoiseOfUnknownScale(Outside):
 
     def __init__(self, sharp: bool, scale: float = 1.0, freedom: float = 1.0) -> None:
         self.sharp, self.scale, self.freedom = sharp, scale, freedom
+        self._student = Student(freedom)
         self.deviation = scale * sqrt(2.0) if sharp else scale
         self.names = _NAMES_OF_SHARP_NOISE if sharp else _NAMES_OF_NOISE
 
@@ -49,19 +50,19 @@ class NoiseOfUnknownScale(Outside):
     def log_densities(self, y: Array, m: float, s: float) -> list[float]:
         """Student's t, Gumbel's law to both sides; normal noise beside Laplace noise."""
         above, wide = float(y) - m, self.deviation
-        found = [student(abs(above), hypot(c * wide, s), FREEDOM) for c in TAILS]
+        found = [HEAVY.log_density(abs(above), hypot(c * wide, s)) for c in TAILS]
         for c in SKEWED:
             width = hypot(c * wide, s) * _TO_GUMBEL
             found += [_gumbel(above / width) - log(width), _gumbel(-above / width) - log(width)]
         if self.sharp:
-            found.append(student(abs(above), hypot(self.scale * sqrt(0.5 * pi), s), self.freedom))
+            found.append(self._student.log_density(abs(above), hypot(self.scale * sqrt(0.5 * pi), s)))
         return found
 
     def own(self, y: Array, z: float, s: float) -> float:
         """Student's t; for Laplace noise its counterpart, a two-sided Pareto law."""
         misfit = abs(float(y) - z)
         if not self.sharp:
-            return student(misfit, hypot(self.scale, s), self.freedom)
+            return self._student.log_density(misfit, hypot(self.scale, s))
         rate = hypot(self.scale, s / sqrt(2.0)) * self.freedom
         return log(0.5 * self.freedom / rate) - (self.freedom + 1.0) * log1p(misfit / rate)
 

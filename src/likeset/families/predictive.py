@@ -71,10 +71,12 @@ class StudentPredictive:
     def log_densities(self, y: Array) -> Array:
         """log t-densities; for large u the square is taken of 1/u instead."""
         u = np.abs((np.asarray(y)[..., None] - self.mean) / self.scale) / sqrt(self.df)
-        with np.errstate(divide="ignore"):
-            far = 2.0 * np.log(u) + np.log1p(np.minimum(1.0 / u, 1.0) ** 2)
-        near = np.log1p(np.minimum(u, 1.0) ** 2)
-        return -0.5 * (self.df + 1.0) * np.where(u > 1.0, far, near) - self.log_scale
+        tails = np.log1p(np.minimum(u, 1.0) ** 2)
+        if not (u <= 1.0).all():
+            with np.errstate(divide="ignore"):
+                far = 2.0 * np.log(u) + np.log1p(np.minimum(1.0 / u, 1.0) ** 2)
+            tails = np.where(u > 1.0, far, tails)
+        return -0.5 * (self.df + 1.0) * tails - self.log_scale
 
     def count_for(self, family: Family) -> int | None:
         """J, if these are J densities of the family's outcomes."""

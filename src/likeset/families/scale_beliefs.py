@@ -74,6 +74,7 @@ class ScaleSums:
         self.rates = FORECAST_SHAPE * np.asarray(scales, dtype=np.float64) ** power
         self.losses, self.rest = np.zeros((2, count))  # B_j, and what rounding took from it
         self.log_growth = np.zeros(count)  # D_j
+        self._powers: Array | None = None
 
     @property
     def components(self) -> int:
@@ -90,15 +91,23 @@ class ScaleSums:
         """b + B_j of every component."""
         return (self.losses[:, None] + self.rates).ravel()
 
+    @property
+    def powers(self) -> Array:
+        """(b + B_j) / (a + n/k) of every component: scale^k as it is thought to be. Read only: made once per n."""
+        if self._powers is None:
+            self._powers = self.rate / self.shape
+        return self._powers
+
     def spread_out(self, per_prior: Array) -> Array:
         """One entry per component."""
-        return np.repeat(per_prior, len(self.rates))
+        return per_prior.repeat(len(self.rates))
 
     def add(self, losses: Array, log_growth: Array) -> None:
         """One observation; arrays are replaced, not written to."""
         total = self.losses + losses
         self.rest = self.rest + ((np.maximum(self.losses, losses) - total) + np.minimum(self.losses, losses))
         self.losses, self.log_growth, self.n = total, self.log_growth + log_growth, self.n + 1
+        self._powers = None
 
     def gain(self) -> MarginalGain:
         """G of the marginal likelihoods with priors centred at the scale that is tested, equal shares for all."""
@@ -122,6 +131,7 @@ class ScaleSums:
         if count != int(count) or (losses < 0).any() or (growth < 0).any():
             raise ValueError("losses or counts are negative, or no whole numbers")
         self.losses, self.rest, self.log_growth, self.n = losses, rest, growth, int(count)
+        self._powers = None
 
 
 class _WithScale:
@@ -146,7 +156,7 @@ class _WithScale:
 
     def believed_of_z(self, shares: Array, mean: Array, sd: Array) -> Believed:
         """z as ``predict`` said, and the scale in the geometric mean."""
-        logs = np.log(self.scale.rate / self.scale.shape) / self.scale.power
+        logs = np.log(self.scale.powers) / self.scale.power
         number = float(np.exp(shares @ logs / shares.sum()))
         centre = float(shares @ mean)
         variance = float(shares @ ((number * sd) ** 2 + (mean - centre) ** 2))
@@ -193,7 +203,7 @@ class ScalePosterior(_WithScale, ExactPosterior):
 
     def predictive(self, mean: Array, sd: Array, phi: Embedded) -> StudentPredictive:
         """The forecasts of all components, from what ``predict`` returned."""
-        variance = self.scale.rate / self.scale.shape * (1.0 + sd * sd)
+        variance = self.scale.powers * (1.0 + sd * sd)
         around = mean if phi.law is None else mean + phi.law.shift
         return StudentPredictive(2.0 * self.scale.shape, around, np.sqrt(variance))
 

@@ -37,6 +37,8 @@ def describe(piece: Any) -> dict[str, Any]:
     if settings is None:
         return {"own": name}
     described = {"type": name, "settings": _written(settings)}
+    if isinstance(piece, Voices) and piece.edition:
+        described["edition"] = piece.edition
     if isinstance(piece, Voices) and (parts := getattr(piece, "parts", None)):
         described["parts"] = {role: describe(part) for role, part in parts.items()}
         if any("own" in part for part in described["parts"].values()):
@@ -76,7 +78,18 @@ def _made(role: str, description: dict[str, Any]) -> Any:
         if not isinstance(description["parts"], dict):
             raise ValueError(f"the parts of {role} are {type(description['parts']).__name__}, not descriptions")
         settings |= {part: _made(role, inner) for part, inner in description["parts"].items()}
-    return cls.from_settings(settings) if hasattr(cls, "from_settings") else cls(**settings)
+    made = cls.from_settings(settings) if hasattr(cls, "from_settings") else cls(**settings)
+    return made.of_edition(description.get("edition", 0)) if isinstance(made, Voices) else made
+
+
+def settings_alone(description: Any) -> Any:
+    """A description of voices without what releases make of their settings: what somebody has asked for."""
+    if not isinstance(description, dict):
+        return description
+    asked = {key: value for key, value in description.items() if key != "edition"}
+    if "parts" in asked:
+        asked["parts"] = {role: settings_alone(part) for role, part in asked["parts"].items()}
+    return asked
 
 
 def _written(value: Any) -> Any:

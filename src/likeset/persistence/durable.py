@@ -22,7 +22,7 @@ from likeset.embedded import NOTHING, Given
 from likeset.errors import FileFormatError, LikesetError, PieceError
 from likeset.evidence.ledger import Ledger
 from likeset.evidence.own_pieces import copied
-from likeset.persistence.descriptions import describe, piece_from
+from likeset.persistence.descriptions import describe, piece_from, settings_alone
 from likeset.persistence.journal import Journal
 from likeset.persistence.piece_states import PIECES, fresh, has_state, state_of
 from likeset.persistence.rebuild import Rows
@@ -46,7 +46,8 @@ class DurableRecord:
         definition: dict[str, Any] = {"alpha": sequence.alpha} | {
             role: describe(getattr(sequence, role)) for role in ("family", "space", "predictor", "weighting")
         }
-        definition["windows"] = windows if windows is None or isinstance(windows, str) else describe(windows)
+        asked = windows if windows is None or isinstance(windows, str) else describe(windows)
+        definition["windows"] = settings_alone(asked)
         if sequence.alarm:  # journals of earlier releases have none
             definition["alarm"] = "auto" if sequence._alarm_is_automatic else 1
         definition = json.loads(json.dumps(definition))  # as it will be read

@@ -14,8 +14,6 @@ y is, so forecasts are predictable, and the same whatever units columns are meas
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from likeset._typing import Array
@@ -45,15 +43,17 @@ class ColumnUnits:
     def measured(self, x: Array) -> Array:
         """x/m, with units that x itself brings."""
         units = np.maximum(self.units, np.abs(x))
-        return np.divide(x, units, out=np.zeros_like(x), where=units > 0.0)
+        return x / units if units.all() else np.divide(x, units, out=np.zeros_like(x), where=units > 0.0)
 
     def seen(self, phi: Embedded) -> Embedded:
         """The covariate with these as its coordinates."""
-        return replace(phi, coordinates=self.measured(phi.x))
+        return Embedded(phi.x, self.measured(phi.x), phi.index, phi.outside, phi.given, phi.law)
 
     def ratios(self, x: Array) -> Array | None:
         """Units in terms of those that x brings, if any change; new columns have nothing to be changed."""
         old, new = self.units, np.maximum(self.units, np.abs(x))
+        if (old == new).all():
+            return None
         ratios = np.divide(old, new, out=np.ones_like(old), where=old > 0.0)
         return ratios if (ratios < 1.0).any() else None
 

@@ -37,7 +37,6 @@ from likeset.families.beliefs import Beliefs, Posterior
 from likeset.families.merged import MergedData
 from likeset.families.outside import Believed
 from likeset.families.predictive import Predictive
-from likeset.predictors.base import updated_shares
 from likeset.predictors.belief import Belief
 from likeset.predictors.columns import MOST_COLUMNS, ColumnUnits
 from likeset.spaces.base import Basis, Space
@@ -88,12 +87,15 @@ class Mixture:
             more = _further(family, space.bound) if isinstance(space, Linear) else 0
             grid = np.append(DEFAULT_GRID, DEFAULT_GRID[-1] * 4.0 ** np.arange(1.0, more + 1.0))
             forecaster = MixtureForecaster(family, space.bound, grid / space.bound**2)
+            forecaster.may_be_earlier = True
             if more:
                 forecaster.log_shares[:-more] += np.log((1.0 - FURTHER_SHARE) * len(grid) / len(DEFAULT_GRID))
                 forecaster.log_shares[-more:] += np.log(FURTHER_SHARE * len(grid) / more)
             return forecaster
         columns = ColumnUnits(space.dim) if isinstance(space, Linear) and space.dim <= MOST_COLUMNS else None
-        return MixtureForecaster(family, space.bound, in_noise, columns)
+        forecaster = MixtureForecaster(family, space.bound, in_noise, columns)
+        forecaster.may_be_earlier = not np.isfinite(space.bound)
+        return forecaster
 
 
 def _further(family: Family, bound: float) -> int:
@@ -110,18 +112,21 @@ class MixtureForecast:
 
     def __init__(self, family: Family, components: Predictive, log_shares: Array) -> None:
         self.family, self.components, self.log_shares = family, components, log_shares
-        self._latest: tuple[bytes | None, Array] = None, log_shares
+        self._latest: tuple[bytes | None, Array, Array] = None, log_shares, log_shares  # y, log pi_j q_j(y), log of sum
 
     def log_density(self, y: Array) -> Array:
         """log sum_j pi_j q_j(y)."""
-        densities = self.components.log_densities(y)
-        self._latest = _bytes_of(y), densities
-        return log_sum_exp(self.log_shares + densities)
+        joint = self.log_shares + self.components.log_densities(y)
+        total = log_sum_exp(joint)
+        self._latest = _bytes_of(y), joint, total
+        return total
 
-    def log_densities(self, y: Array) -> Array:
-        """log q_j(y); those of the y that was scored last are known."""
-        scored, densities = self._latest
-        return densities if scored is not None and scored == _bytes_of(y) else self.components.log_densities(y)
+    def updated_shares(self, y: Array) -> Array:
+        """The log of the shares by Bayes' rule; for the y that was scored last all is known."""
+        if self._latest[0] is None or self._latest[0] != _bytes_of(y):
+            self.log_density(y)
+        _, joint, total = self._latest
+        return joint - total if np.isfinite(total) else self.log_shares
 
 
 def _shares_in_units(posterior: Posterior, log_shares: Array) -> Array:
@@ -149,6 +154,9 @@ class Measured(NamedTuple):
 class MixtureForecaster:
     """Running state of :class:`Mixture`: beliefs and the log of their shares."""
 
+    may_be_earlier = False
+    """Whether a state may be of a release that knew the first five priors alone: where none were chosen."""
+
     def __init__(self, family: Family, bound: float, precisions: Array, columns: ColumnUnits | None = None) -> None:
         self.family, self.bound, self.columns = family, bound, columns
         self.posterior: Posterior = posterior(family, precisions)
@@ -157,6 +165,7 @@ class MixtureForecaster:
         self._latest: tuple[Embedded, MixtureForecast] | None = None
         self._moments = (np.zeros(0), np.zeros(0))  # of z at the latest covariate
         self._measured: tuple[Embedded, Measured] | None = None  # the latest covariate, and beliefs in its units
+        self._kept_shares = (np.zeros(0), np.zeros(0))  # their logarithms, and the shares
         self._held: tuple[Beliefs, Array] | None = None  # beliefs and shares that forecasts go by, if not the latest
 
     def forecast(self, phi: Embedded) -> MixtureForecast:
@@ -190,7 +199,7 @@ class MixtureForecaster:
         mean, sd = self._moments
         with np.errstate(over="ignore", invalid="ignore"):
             variances = information(phi.law_or(self.family), mean) * sd**2
-            expected = float(np.exp(self._in_units(phi).log_shares) @ variances)
+            expected = float(self._shares(phi) @ variances)
         return expected if expected == expected else np.inf
 
     def belief_about_z(self, phi: Embedded) -> Believed:
@@ -198,8 +207,7 @@ class MixtureForecaster:
         if not (self._latest and self._latest[0] is phi):
             self.forecast(phi)
         mean, sd = self._moments
-        _, posterior, log_shares = self._in_units(phi)
-        shares = np.exp(log_shares)
+        posterior, shares = self._in_units(phi).posterior, self._shares(phi)
         own = getattr(posterior, "believed_of_z", None)  # of beliefs that are not about theta alone
         if own is not None:
             return own(shares, mean, sd)  # type: ignore[no-any-return]
@@ -208,9 +216,11 @@ class MixtureForecaster:
 
     def observe(self, phi: Embedded, y: Array) -> None:
         """Bayes' rule for the shares, then for the beliefs."""
-        made = self._latest[1] if self._latest and self._latest[0] is phi else self.forecast(phi)
-        seen, self.posterior, log_shares = self._in_units(phi)
-        self.log_shares = updated_shares(log_shares, made.log_densities(y))
+        if not (self._latest and self._latest[0] is phi):
+            self.forecast(phi)
+        assert self._latest is not None
+        seen, self.posterior, _ = self._in_units(phi)
+        self.log_shares = self._latest[1].updated_shares(y)
         self.posterior.observe(seen, y)
         if self.columns is not None:
             self.columns.observe(phi.x)
@@ -238,6 +248,13 @@ class MixtureForecaster:
             self._measured = phi, Measured(self.columns.seen(phi), posterior, log_shares)
         return self._measured[1]
 
+    def _shares(self, phi: Embedded) -> Array:
+        """Of the beliefs in the units that phi brings; read only, since they are kept until others are asked for."""
+        log_shares = self._in_units(phi).log_shares
+        if self._kept_shares[0] is not log_shares:
+            self._kept_shares = log_shares, np.exp(log_shares)
+        return self._kept_shares[1]
+
     def belief(self, space: Space, basis: Basis) -> Belief:
         """What is believed now, frozen, for questions in terms of this basis."""
         shares = np.exp(self.log_shares)
@@ -264,7 +281,7 @@ class MixtureForecaster:
             self.columns.remember(undo)
             if hasattr(self.posterior, "data"):
                 undo.keep(self.posterior.data)
-        self.posterior.remember(undo, phi if self.columns is None else self.columns.seen(phi))
+        self.posterior.remember(undo, self._in_units(phi).seen)
 
     def state(self) -> dict[str, Array]:
         """Shares and beliefs."""
@@ -273,8 +290,9 @@ class MixtureForecaster:
 
     def restore(self, state: dict[str, Array]) -> None:
         """The inverse of ``state``."""
-        if len(state.get("log_shares", ())) == len(DEFAULT_GRID) != len(self.log_shares):
-            # Of a release that knew these priors alone, without a bound in a scale of its own: it goes on with them.
+        count = len(state.get("log_shares", ()))
+        if self.may_be_earlier and count == len(DEFAULT_GRID) != len(self.log_shares):
+            # It goes on with these, without a bound in a scale of that release's own.
             self.columns = None
             scale = self.bound if self.bound < np.inf else UNBOUNDED_SCALE
             self.posterior = posterior(self.family, np.array(DEFAULT_GRID) / scale**2)

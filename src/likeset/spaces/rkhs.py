@@ -60,8 +60,8 @@ class RKHS:
              values on it. ``None``: any point may be observed and asked for
     dim      number of input coordinates, when there is no domain to tell it
 
-    With ``kernel=None`` it is a :class:`~likeset.spaces.menu.Menu` of such spaces, for ``AnyOf``: length scales and
-    bounds in units of the domain and of the noise, for those who know neither.
+    If you know neither kernel nor bound, ``kernel=None`` makes a :class:`~likeset.spaces.menu.Menu` of such spaces, to
+    be used with ``AnyOf``. ``box``, ``height`` and ``length_scales`` belong to it and are explained there.
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> import likeset as ls

@@ -34,7 +34,8 @@ class Scale:
             mean, law = None, family.known(family.typical)  # type: ignore[attr-defined]
         low, high = np.asarray(law.mean(_PROBES[[0, -1]]), dtype=np.float64)
         self.rises = bool(high >= low)
-        self.top = math.inf if mean is None else float(self._mean(np.array([math.inf if self.rises else -math.inf]))[0])
+        self._far = (math.nan, math.nan) if mean is None else (self._far_end(-1.0), self._far_end(1.0))
+        self.top = math.inf if mean is None else self._far[int(self.rises)]
         self.link = "none" if mean is None else _link(mean, self.top)
 
     def mean_ends(self, ends: Ends) -> Ends:
@@ -54,10 +55,19 @@ class Scale:
 
     def _mean(self, z: Array) -> Array:
         """E[y] at z, infinite ends included."""
+        near = np.abs(z) < _FAR
         with np.errstate(all="ignore"):
-            mean = np.asarray(self.family.mean(np.clip(z, -_FAR, _FAR)), dtype=np.float64)
-            endless = (np.abs(z) >= _FAR) & (np.abs(mean) >= _ENDLESS)
-            return np.where(endless, np.copysign(np.inf, mean), mean)
+            mean = np.asarray(self.family.mean(np.where(near, z, 0.0)), dtype=np.float64)
+        return np.where(near, mean, np.where(z < 0.0, *self._far))
+
+    def _far_end(self, sign: float) -> float:
+        """E[y] as z goes to infinity, or minus infinity; of a mean that is integrated nothing is known there."""
+        try:
+            with np.errstate(all="ignore"):
+                mean = float(self.family.mean(np.array([sign * _FAR]))[0])
+        except LikesetError:
+            return sign * math.inf if self.rises else -sign * math.inf
+        return math.copysign(math.inf, mean) if abs(mean) >= _ENDLESS else mean
 
 
 def predictor_ends(s: LikelihoodSet, X: Array) -> Ends:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 OPTIONS = ("trials", "exposure", "offset")  # of a row, as ``update`` takes them
 Flags = NDArray[np.bool_]
+_APART = {2: 2.0**11, 4: 2.0**24, 8: 2.0**53, 16: 2.0**53}  # floats of so many bytes hold whole numbers up to here
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,32 @@ def read_batch(definition: Definition, frame: Columns, failed: bool = False) -> 
         recorded[definition.campaign.failed] = np.where(worked, 0.0, 1.0)
     keys = None
     if definition.key is not None:
-        keys = [key_text(value) for value in frame.values(definition.key)]
+        keys = _keys(definition.key, frame)
         recorded[definition.key] = keys
     return Batch(x, y, recorded, keys, options, worked, constraints)
+
+
+def refuse_other_columns(definition: Definition, frame: Columns, failed: bool) -> None:
+    """For a frame that has names and no rows yet: the error that its first row would bring, if a column is missing."""
+    if not frame.cells:
+        return
+    heard = () if failed else (definition.outcome, *definition.roles.values())
+    key = () if definition.key is None else (definition.key,)
+    for name in (*(f.name for f in definition.factors), *definition.campaign.safe, *heard, *key):
+        frame[name]
+
+
+def _keys(name: str, frame: Columns) -> list[str]:
+    """The keys of rows, or the first that may be another one: beyond 2^53 floats skip whole numbers."""
+    values, cells = frame.values(name), frame[name]
+    limit = _APART[cells.dtype.itemsize] if isinstance(cells, np.ndarray) and cells.dtype.kind == "f" else _APART[8]
+    for i, value in enumerate(values):
+        if isinstance(value, float) and not abs(value) < limit:
+            raise frame.error(
+                name, i, "is a float, and too large to be told from the next whole number",
+                "hold keys as whole numbers or as text, from where they are read on",
+            )  # fmt: skip
+    return [key_text(value) for value in values]
 
 
 def key_text(value: Any) -> str:
@@ -87,7 +111,7 @@ def key_text(value: Any) -> str:
     >>> key_text(7), key_text(7.0), key_text("7.0"), key_text("07"), key_text(7.5)
     ('7', '7', '7', '07', '7.5')
     """
-    text = str(value)
+    text = "0" if value == 0 and isinstance(value, float) else str(value)
     return text[:-2] if text.endswith(".0") and text[:-2].removeprefix("-").isdecimal() else text
 
 

@@ -22,7 +22,7 @@ from likeset.study.frames import LONGEST_HEADING, Columns
 LONGEST_LINE = 1 << 20  # bytes
 SEPARATORS = ",;\t|"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
+GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 
 
 class CsvReader:
@@ -145,7 +145,7 @@ def read_csv(path: Path) -> Columns:
         if head == _ZIP:
             remedy = "save the table as CSV (spreadsheets: CSV UTF-8), or pass a data frame"
             raise InvalidArgumentError("rows", str(path), "is a spreadsheet or an archive, and no CSV file", remedy)
-        if head[:2] == _GZIP:
+        if head[:2] == GZIP:
             stream = files.enter_context(gzip.GzipFile(fileobj=stream))
         reader = CsvReader(lines_of(stream), str(path))
         try:

@@ -198,10 +198,9 @@ class Definition:
             holder = [f for f in with_levels if f.number(control) is not None]
             if len(holder) != 1:
                 known = "; ".join(f"{f.name}: {', '.join(map(str, f.values[:6]))}" for f in with_levels) or "none"
-                problem = "is a level of no factor" if not holder else "is a level of several factors"
-                raise InvalidArgumentError(
-                    "control", control, problem, f"the levels are {known}; {{factor: level}} helps"
-                )
+                problem = "is not a level of any factor" if not holder else "is a level of several factors"
+                remedy = f"the levels are {known}; pass one of them" + (", as {factor: level}" if holder else "")
+                raise InvalidArgumentError("control", control, problem, remedy)
             control = {holder[0].name: control}
         found = {}
         for name, level in control.items():
@@ -218,7 +217,7 @@ class Definition:
         names += [*self.campaign.safe, *([self.campaign.failed] if self.campaign.given else [])]
         twice = next((n for n in names if names.count(n) > 1), None)
         if twice is not None:
-            raise InvalidArgumentError("column", twice, "has two parts in the study", "use each column once")
+            raise InvalidArgumentError("column", twice, "has two roles in the study", "use each column once")
         for role in SIZES:
             if role in self.roles and size_name(self.family) != role:
                 raise InvalidArgumentError(

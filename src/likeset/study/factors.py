@@ -24,7 +24,7 @@ from likeset.study.spelling import near
 
 MOST_LEVELS = 1000
 _DIGITS = 3
-_WAYS = 'pass levels ["A", "B"], an interval (low, high), range(1, 9), float, or {"centre": c, "scale": s}'
+_WAYS = 'levels ["A", "B"], an interval (low, high), range(1, 9), float, or {"centre": c, "scale": s}'
 
 
 class Factor(Protocol):
@@ -240,7 +240,7 @@ def factor(name: Any, given: Any) -> Factor:
             if not abs(centre) <= LARGEST:
                 raise InvalidArgumentError(f"{label} centre", centre, "is too large", "pass a finite number")
             return Number(name, centre, positive(f"{label} scale", given.get("scale", 1.0)))
-    raise InvalidArgumentError(label, given, "is no factor", _WAYS)
+    raise InvalidArgumentError(label, given, "is no factor", f"pass {_WAYS}")
 
 
 def _interval(name: str, label: str, low: Any, high: Any, whole: bool = False) -> Number:
@@ -259,5 +259,7 @@ def factors_of(given: Any) -> tuple[Factor, ...]:
     if given is None:
         return ()
     if not isinstance(given, Mapping):
-        raise InvalidArgumentError("factors", given, "is not a dict", f"pass {{name: factor}}: {_WAYS}")
+        raise InvalidArgumentError(
+            "factors", given, "is not a dict", f"pass {{column: factor}}, where a factor is {_WAYS}"
+        )
     return tuple(factor(name, value) for name, value in given.items())

@@ -38,7 +38,7 @@ def draw(study: Study, over_time: bool, axes: Any) -> Axes:
     if not found or not table:
         raise InvalidArgumentError("study", study.name, "has nothing to draw", "tell it rows; see alarm()")
     definition = study.definition.to_json()
-    prefix, lines, reference = _comparable(table)
+    prefix, lines, reference = comparable(table)
     entries = len(lines)
     shown = chosen([table[i] for i in lines], MOST_LINES if over_time else MOST_BARS)
     lines = [lines[k] for k in shown]
@@ -186,8 +186,11 @@ def sight(n: Array, lower: Array, upper: Array, reference: float | None) -> Sigh
     return Sight((float(n[late][0]), float(n[-1])), (float(least - margin), float(most + margin)))
 
 
-def _comparable(table: list[dict[str, Any]]) -> tuple[str, list[int], float | None]:
-    """Which entries are drawn, of which lines, and what they are compared with."""
+def comparable(table: list[dict[str, Any]]) -> tuple[str, list[int], float | None]:
+    """Which entries are drawn, of which lines, and what they are compared with.
+
+    The entries are ``{prefix}lower`` and so on, with "difference_", "hazard_" or nothing as prefix.
+    """
     for of, neutral in (("difference", 0.0), ("hazard", 1.0)):
         compared = [i for i, row in enumerate(table) if row[f"{of}_lower"] is not None]
         if compared:

@@ -24,6 +24,7 @@ from likeset.errors import (
     StudyMismatchError,
 )
 from likeset.study import asked
+from likeset.study.batch import refuse_other_columns
 from likeset.study.database import Head, StoredBatch, StoredStudy
 from likeset.study.definition import Batch, Definition, differences
 from likeset.study.engine import TOLD, Engine
@@ -109,6 +110,7 @@ class Record:
     def _tell(self, frame: Columns, on_rows: Callable[[int], None], failed: bool = False) -> Told:
         """``tell``; says now and then how many rows have been scored."""
         if len(frame) == 0:
+            refuse_other_columns(self.definition, frame, failed)
             return Told(0, 0, self.n)
         batch = self.definition.batch(frame, failed)
         seen = batch if batch.worked is None else batch.taken(batch.worked)

@@ -41,20 +41,20 @@ class Study(Record):
     goal      "maximise" or "minimise" the mean outcome: what better means
     alpha     error level: all intervals hold at all times at once with probability at least 1 - alpha
     margin    differences of means within it count as equivalent
-    key       a column that tells rows apart: rows that come again under their key are not counted again
+    key       a column that identifies rows: a row that comes again with the same key is not counted again
     event     for lifetimes: the column that is 1 where the event was seen, 0 where the row is censored
-    trials, exposure, offset   columns for totals: trials of a binomial count, exposure of a count, an offset of z
-    bound     on the length of the parameter, if one is known
+    trials, exposure, offset   columns for totals: trials of a binomial count, exposure of a count, a known part of z
+    bound     a promise: the vector of coefficients is no longer than this; not needed
     units     of the outcome, for labels
     like      for formulas: a frame of typical covariates from which levels, centres, scales and knots are taken, once
-    alarm     False: a model that is only roughly right will do, and nothing listens whether it is (docs/alarm.md)
+    alarm     False: nothing tests the model itself, for models that are only roughly right (docs/alarm.md)
     model     "linear", or "smooth": z is a smooth function of all factors together; what ``ask`` is for
-    range     of a smooth model: (low, high), what the mean outcome can be at all, anywhere
+    range     of a smooth model: (low, high), between which the mean outcome lies at every setting
     until     when to stop asking: {"gain": 1.0}, or "best", {"best": 1.0}, {"above": 50} of finitely many settings
     safe      constraints by column, {"impurity": ls.Below(0.05, ls.Bernoulli())}: only settings at which they are
               certified, and those of ``known_safe`` (rows of factors), are ever asked for
     failed    the column that is 1 where a run gave no outcome; "failed" in a study that chooses
-    seed      of all that is drawn at random when settings are chosen
+    seed      of random choices of settings
     store     a path ("likeset.db" in the current folder), a :class:`Store`, or None to keep the study in memory
 
     Leave the definition out to open a study that is in the store.
@@ -109,6 +109,11 @@ class Study(Record):
         if outcome is None:
             raise InvalidArgumentError("outcome", None, "is missing", 'pass e.g. {"converted": Bernoulli()}')
         definition = Definition(name, outcome=outcome, **options)
+        if definition.alpha > 0.5:
+            level = 1.0 - definition.alpha
+            raise InvalidArgumentError(
+                "alpha", alpha, "is an error level above one half", f"for {definition.alpha:.3g} confidence pass {level:.3g}"
+            )
         self._take(_store(store), definition.name, definition, read_only=False)
 
     @classmethod

@@ -1,11 +1,12 @@
-r"""Which voices: what ``voices="auto"`` means, chosen by measurement (docs/patience.md has the tables).
+r"""Which voices: what ``voices="auto"`` means, chosen by measurement (docs/patience-measured.md has the tables).
 
     purpose                              linear models                              function spaces
     inference: nothing announced         patience; from four dimensions on beside   three patiences within windows
                                          windows that open by themselves (an unknown
                                          scale or shape: see below)
     inference about announced arms,      patience; from four dimensions on          the same, around the arms
-    guarantees (``LowerBound``)          beside windows around the arms             where there is no domain
+    guarantees (``LowerBound``)          beside windows of both kinds, around the   where there is no domain
+                                         arms and such that open by themselves
     which arm is best                    duels beside patience, if the arms         as inference
     (``Elimination``)                    are linearly independent; else
                                          as inference
@@ -29,7 +30,8 @@ which is (reach/sigma)^2 / 2 for Gaussian noise. From about three on windows wer
 measured; below, the differences went both ways. Half of the error level stays with the joint or the patient voices:
 never more than log 2 = 0.7 nats worse than these.
 
-Windows that open by themselves (:mod:`~likeset.voices.opening`) do nearly what windows around announced arms do.
+Windows that open by themselves (:mod:`~likeset.voices.opening`) do more than windows around announced arms where rows
+come at random, and less where they are chosen. Half and half, they are never far from the better kind.
 
 Without a bound windows around arms have no measure of likeness, so windows open by themselves, by the ranges of the
 columns seen; an optimist has the joint set.
@@ -57,7 +59,7 @@ from likeset.voices.announced import MOST
 from likeset.voices.base import Voices
 from likeset.voices.duels import Duels
 from likeset.voices.opening import OpeningWindows
-from likeset.voices.patience import Patience
+from likeset.voices.patience import Beside, Patience
 from likeset.voices.windows import Correlated, Windows
 
 MUCH = 2.5
@@ -102,9 +104,10 @@ def _in_linear_model(family: Family, space: Linear, arms: Array | None, purpose:
         return Duels(arms, purpose == "largest")
     if space.dim < SEVERAL:
         return Patience()
+    opening = OpeningWindows(correlation=ALIKE)
     if not bounded or arms is None or len(arms) < 2:
-        return Patience().beside(OpeningWindows(correlation=ALIKE))
-    return Patience().beside(Windows.covering(space, arms, correlation=ALIKE))
+        return Patience().beside(opening)
+    return Patience().beside(Beside(Windows.covering(space, arms, correlation=ALIKE), opening))
 
 
 def _alone(family: Family, arms: Array | None) -> bool:

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, log
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -51,6 +51,9 @@ class Voices(ABC):
     lone: ClassVar[bool] = False
     """Whether these voices cannot be a part of others: they take others beside them."""
 
+    edition: int = 0
+    """What the same settings mean: files say it, and go on with the meaning that they were written with."""
+
     @property
     def gauged(self) -> bool:
         """Whether classes matter: then ``label`` is asked before every observation."""
@@ -67,6 +70,12 @@ class Voices(ABC):
     @abstractmethod
     def settings(self) -> dict[str, Any]:
         """Constructor arguments, for saving."""
+
+    def of_edition(self, edition: int) -> Self:
+        """The same settings as a file of this edition means them; ValueError if there never was one."""
+        if edition != self.edition:
+            raise ValueError(f"{self!r} of edition {edition!r}")
+        return self
 
     def label(self, spread: float) -> int:
         """The class of an observation whose z was known up to the variance ``spread``, in units of the noise."""
@@ -94,8 +103,8 @@ class Voices(ABC):
 class Opened:
     """Windows that have opened by themselves, in order; immutable.
 
-    ``centres`` are covariates, one row each. Where columns have no common unit, ``frames`` has the column's middle and
-    unit of every window (windows, 2, dim), and ``range`` the least and largest entries so far (2, dim).
+    ``centres`` are covariates, one row each. Where columns are measured by their ranges, ``frames`` has the middles and
+    units of columns for every window (windows, 2, dim), and ``range`` the least and largest entries so far (2, dim).
     """
 
     centres: Array

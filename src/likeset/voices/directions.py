@@ -28,6 +28,7 @@ sigma where it is unknown: u is measured in sigmas, and i is that of the sigma u
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -37,6 +38,7 @@ from typing import Any
 import numpy as np
 
 from likeset._typing import Array, IntArray
+from likeset.compiling import kernel
 from likeset.embedded import Embedded
 from likeset.families.answers import canonical_scale
 from likeset.families.base import Family
@@ -76,6 +78,78 @@ class Measured:
         )  # fmt: skip
 
 
+@kernel()
+def tilts_at(
+    x: Array, contrasts: Array, before: Array, pulls: Array, inverse: Array, variances: Array, tilts: Array, work: Array
+) -> None:
+    """Write P after a row at x, and q and v of every contrast: inf and 0 where they cannot be had as numbers.
+
+    ``before`` is P without the row, ``work`` scratch for two vectors of the length of x.
+    """
+    d = len(x)
+    image, solved = work[0], work[1]
+    leverage = 1.0
+    for i in range(d):
+        image[i] = 0.0
+    for i in range(d):
+        for j in range(d):
+            image[j] += before[i, j] * x[i]
+    for i in range(d):
+        leverage += x[i] * image[i]
+    for i in range(d):
+        for j in range(d):
+            inverse[i, j] = before[i, j] - image[i] * image[j] / leverage
+    for i in range(d):
+        image[i] /= leverage  # P_s x_s
+    for k in range(len(contrasts)):
+        for i in range(d):
+            solved[i] = 0.0
+        for i in range(d):
+            a = contrasts[k, i]
+            if a != 0.0:  # most entries of most contrasts are
+                for j in range(d):
+                    solved[j] += a * inverse[i, j]
+        q, pulled, direct = 0.0, 0.0, 0.0
+        for i in range(d):
+            q += solved[i] * contrasts[k, i]
+            pulled += solved[i] * pulls[k, i]
+            direct += contrasts[k, i] * image[i]
+        if not q > 0.0:
+            q = math.inf
+        aligned, apart = pulled / q, 0.0
+        for i in range(d):
+            apart += (pulls[k, i] - aligned * contrasts[k, i]) * image[i]
+        v = direct / q - STEER * apart
+        variances[k], tilts[k] = q, v if math.isfinite(v) else 0.0
+
+
+@kernel()
+def add_measurement(
+    x: Array,
+    y: float,
+    weight: float,
+    tilts: Array,
+    targets: Array,
+    rests: Array,
+    squares: Array,
+    pulls: Array,
+    loads: Array,
+) -> None:
+    """Add what the row at x says to b, with what rounding takes from it (Neumaier), to Q, g and the row's loads."""
+    for k in range(len(tilts)):
+        part = weight * tilts[k]
+        old, added = targets[k], part * y
+        targets[k] = old + added
+        if abs(old) >= abs(added):
+            rests[k] += (old - targets[k]) + added
+        else:
+            rests[k] += (added - targets[k]) + old
+        squares[k] += part * tilts[k]
+        for i in range(len(x)):
+            pulls[k, i] += part * x[i]
+        loads[k] += part
+
+
 class Directions:
     """The running sums of the contrasts (differences ``first`` - ``second``) that one sequence announced."""
 
@@ -106,60 +180,50 @@ class Directions:
 
     def record(self, basis: Basis, phi: Embedded, y: Array, weight: float) -> None:
         """One observation at phi, which ``basis`` includes."""
-        with np.errstate(all="ignore"):  # numbers near the end of the range: the voice stays silent
-            tilts = self._tilts(basis, phi)
+        x = np.array(phi.coordinates)
+        tilts = self._tilts(basis, x)
         self._place(phi.index)
         if weight > 0.0 and tilts.any():
-            parts = weight * tilts
             a, s, _ = phi.law_or(self._family).statistics(y)
-            added = parts * (float(s) / float(a))
-            total = self.targets + added
-            larger = np.abs(self.targets) >= np.abs(added)
-            lost = np.where(larger, (self.targets - total) + added, (added - total) + self.targets)
-            self.targets, self.rests = total, self.rests + lost
-            self.squares = self.squares + parts * tilts
-            self.pulls = self.pulls + parts[:, None] * phi.coordinates
-            self.loads[phi.index] += parts
+            self.targets, self.rests = self.targets.copy(), self.rests.copy()
+            self.squares, self.pulls = self.squares.copy(), self.pulls.copy()
+            sums = self.targets, self.rests, self.squares, self.pulls, self.loads[phi.index]
+            add_measurement(x, float(s) / float(a), weight, tilts, *sums)
 
-    def _tilts(self, basis: Basis, phi: Embedded) -> Array:
+    def _tilts(self, basis: Basis, x: Array) -> Array:
         """v_s of every contrast, from the design alone; the row enters P."""
-        self._embed(basis, phi)
-        a, x = self._contrasts, phi.coordinates
-        image = self.inverse @ x
-        leverage = 1.0 + float(x @ image)
-        self.inverse = self.inverse - np.outer(image, image) / leverage
+        self._embed(basis, x)
+        inverse, variance, tilts = np.empty_like(self.inverse), np.empty_like(self.units), np.empty_like(self.units)
+        tilts_at(x, self._contrasts, self.inverse, self.pulls, inverse, variance, tilts, np.empty((2, len(x))))
+        self.inverse = inverse
         self.rows += 1
-        image = image / leverage  # P_s x_s
-        solved = a @ self.inverse
-        q = np.einsum("ij,ij->i", solved, a)
-        q = np.where(q > 0.0, q, inf)
         opened = self.units > 0.0
-        aligned = np.einsum("ij,ij->i", solved, self.pulls) / q
-        apart = self.pulls - aligned[:, None] * a
-        tilts = a @ image / q - STEER * (apart @ image)
-        if not opened.all():
-            known = len(x) - self.ridge * float(np.trace(self.inverse))  # dimensions that the design has measured
-            variance = q + self._beyond / self.ridge  # what no row has touched is known from the ridge alone
+        if opened.all():
+            return tilts
+        known = len(x) - self.ridge * float(np.trace(inverse))  # dimensions that the design has measured
+        with np.errstate(all="ignore"):  # numbers near the end of the range: the voice stays silent
+            variance = variance + self._beyond / self.ridge  # what no row has touched is known from the ridge alone
             ready = ~opened & (variance < MEASURED * self._sizes / self.ridge)
             if self.rows > ROWS_PER_DIMENSION * known and ready.any():
                 self.units = np.where(ready, 1.0 / (variance * max(self.rows - known, 1.0)), self.units)
-        return np.where(opened & np.isfinite(tilts), tilts, 0.0)
+        return np.where(opened, tilts, 0.0)
 
-    def _embed(self, basis: Basis, phi: Embedded) -> None:
+    def _embed(self, basis: Basis, x: Array) -> None:
         """Contrasts in the basis, and room in P for its new vectors."""
-        d = len(phi.coordinates)
+        d = len(x)
         if self.ridge == 0.0:
-            self.ridge = _RIDGE * float(phi.coordinates @ phi.coordinates)
+            self.ridge = _RIDGE * float(x @ x)
         if basis is not self._basis:
             inside, outside = basis.coordinates(self._first)
             squares = outside**2
             if self._second is not None:
                 other, sticking = basis.coordinates(self._second)
                 inside, squares = inside - other, squares + sticking**2
-            self._basis, self._contrasts, self._beyond = basis, inside, squares
+            self._basis, self._contrasts, self._beyond = basis, np.ascontiguousarray(inside), squares
             self._sizes = np.einsum("ij,ij->i", inside, inside) + squares
         if len(self.inverse) < d:
-            grown = np.eye(d) / self.ridge
+            with np.errstate(divide="ignore", invalid="ignore"):
+                grown = np.eye(d) / self.ridge
             grown[: len(self.inverse), : len(self.inverse)] = self.inverse
             self.inverse = grown
             self.pulls = np.pad(self.pulls, ((0, 0), (0, d - self.pulls.shape[1])))
@@ -197,6 +261,6 @@ class Directions:
             if state[name].shape != shape or not np.isfinite(state[name]).all():
                 raise ValueError(f"{name} has shape {state[name].shape}, not {shape}, or is not finite")
         for name in ("inverse", "pulls", "units", "targets", "rests", "squares"):
-            setattr(self, name, state[name].astype(np.float64))
+            setattr(self, name, state[name].astype(np.float64, order="C"))
         self.ridge, self.rows, self.count = float(state["ridge"]), int(state["rows"]), len(state["loads"])
         self.loads = np.concatenate([state["loads"], np.zeros((16, m))])

@@ -14,7 +14,8 @@ The mask is made of x_1, ..., x_s. All of these are known before y_s, so it is a
 Without a bound of |theta| the columns of a linear model have no common unit, and neither has their correlation. Then
 columns are measured by what was seen of them (:mod:`~likeset.voices.frames`): by their range so far to decide whether
 a window opens, and by their range when the window opened to decide whether it holds a covariate. Ranges are made of
-covariates, x_s included, so that masks are as predictable as before.
+covariates, x_s included, so that masks are as predictable as before. Files of the first edition go on with columns as
+they come, which is what their windows were made by.
 
 Observations of one covariate before and after another window around it has opened belong to different groups: the
 class of an observation says how many open windows held it at its time. As windows open in an order, the number tells
@@ -23,8 +24,9 @@ which.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -56,6 +58,7 @@ class OpeningWindows(Voices):
     """
 
     def __init__(self, windows: int = 24, correlation: float = 0.4, cover: float = 0.8) -> None:
+        self.edition = 1
         self.windows = positive_integer("windows", windows, MOST, "each would have next to nothing of the error level")
         self.correlation = inside_unit_interval("correlation", correlation)
         self.cover = inside_unit_interval("cover", cover)
@@ -66,6 +69,14 @@ class OpeningWindows(Voices):
     def settings(self) -> dict[str, Any]:
         """Constructor arguments."""
         return {"windows": self.windows, "correlation": self.correlation, "cover": self.cover}
+
+    def of_edition(self, edition: int) -> Self:
+        """Of the first one, 0: columns without a common unit were measured as they came."""
+        if edition not in (0, 1):
+            return super().of_edition(edition)
+        other = copy.copy(self)
+        other.edition = edition
+        return other
 
     def start(self, space: Space) -> Membership:
         """Membership before any covariate was seen."""
@@ -80,9 +91,9 @@ class OpeningWindows(Voices):
 
     def _look(self, space: Space, x: Array, opened: Opened) -> tuple[Opened, int]:
         """A window opens at x if x is unlike all centres, as long as there is one left."""
-        holding = int((_similar(space, x, opened) >= self.correlation).sum())
-        if not in_frames(space):
-            similar, frame = _similar(space, x, opened), np.zeros((2, *x.shape))
+        holding = int((self._similar(space, x, opened) >= self.correlation).sum())
+        if not self._in_frames(space):
+            similar, frame = self._similar(space, x, opened), np.zeros((2, *x.shape))
         else:
             opened = replace(opened, range=range_with(x, opened.range)) if widens(x, opened.range) else opened
             assert opened.range is not None
@@ -99,14 +110,16 @@ class OpeningWindows(Voices):
         """The first windows that hold x, as many as were open."""
         mask = np.zeros(self.windows, dtype=bool)
         if opened is not None:
-            mask[np.flatnonzero(_similar(space, x, opened) >= self.correlation)[: label // CLASSES]] = True
+            mask[np.flatnonzero(self._similar(space, x, opened) >= self.correlation)[: label // CLASSES]] = True
         return mask
 
+    def _in_frames(self, space: Space) -> bool:
+        return self.edition > 0 and in_frames(space)
 
-def _similar(space: Space, x: Array, opened: Opened) -> Array:
-    """|correlation| of x with every centre, each as its window measures it."""
-    if not len(opened.centres):
-        return np.zeros(0)
-    if in_frames(space):
-        return correlations(opened.centres, opened.frames, x)
-    return np.asarray(np.abs(correlation_of(space)(opened.centres, x[None])[:, 0]))
+    def _similar(self, space: Space, x: Array, opened: Opened) -> Array:
+        """|correlation| of x with every centre, each as its window measures it."""
+        if not len(opened.centres):
+            return np.zeros(0)
+        if self._in_frames(space):
+            return correlations(opened.centres, opened.frames, x)
+        return np.asarray(np.abs(correlation_of(space)(opened.centres, x[None])[:, 0]))

@@ -94,7 +94,7 @@ class Tilts(Directions):
         told = float(information(law, np.array([z]))[0])
         root = float(np.sqrt(min(max(told, 1e-12), 1e12))) if told > 0.0 else 1e-6
         with np.errstate(all="ignore"):  # numbers near the end of the range: the voice stays silent
-            tilts = self._tilts(basis, replace(phi, coordinates=root * x))
+            tilts = self._tilts(basis, root * x)
             self.pulls = self.pulls + weight * tilts[:, None] * (root * x)
             tilts = tilts / root
         self._place(phi.index)

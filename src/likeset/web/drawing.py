@@ -11,7 +11,16 @@ from likeset.extras import optional_packages
 from likeset.plots.over_time import plot_intervals, plot_over_time
 from likeset.plots.theme import DASHES, both_themes, dressed, legend_below, theme_of, themed
 from likeset.study.factors import Number
-from likeset.study.pictures import MOST_BARS, MOST_LINES, chosen, height_of_bars, scale_text, sight, wrapped
+from likeset.study.pictures import (
+    MOST_BARS,
+    MOST_LINES,
+    chosen,
+    comparable,
+    height_of_bars,
+    scale_text,
+    sight,
+    wrapped,
+)
 from likeset.study.study import Study
 from likeset.study.wording import with_units
 
@@ -34,7 +43,7 @@ def pictures(
     Each is drawn again as "now-narrow" and so on, with letters that can be read on a phone.
     """
     band = _band(study, answers, (advice or {}).get("recommended"), pending or [])
-    drawn = {"now": _now(answers), "over-time": _over_time(answers, looks), "band": band}
+    drawn = {"now": _now(answers), "over-time": over_time(answers, looks), "band": band}
     figures = {kind: figure for kind, figure in drawn.items() if figure is not None}
     wide = {kind: both_themes(figure) for kind, figure in figures.items()}
     for figure in figures.values():
@@ -63,18 +72,16 @@ def _now(answers: dict[str, Any]) -> Figure | None:
     return figure
 
 
-def _over_time(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure | None:
-    """Differences from the control if there is one, else means or coefficients, against the number of rows."""
+def over_time(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure | None:
+    """Against the number of rows: what the study's own picture shows (:func:`~likeset.study.pictures.comparable`)."""
     if len(looks) < 2:
         return None
     if answers["rows"][0]["kind"] == "setting":
         return _best_so_far(answers, looks)
     lines = looks[-1]["lines"]
-    compared = [line for line in lines if line["difference_lower"] is not None]
-    low, high, middle = (
-        ("difference_lower", "difference_upper", "difference") if compared else ("lower", "upper", "estimate")
-    )
-    among = compared or lines
+    prefix, shown, reference = comparable(lines)
+    low, high, middle = f"{prefix}lower", f"{prefix}upper", prefix.rstrip("_") or "estimate"
+    among = [lines[i] for i in shown]
     names = [among[i]["level"] for i in chosen(among, MOST_LINES)]
     n = np.array([look["rows"] for look in looks])
     ends = {of: np.full((len(n), len(names)), np.nan) for of in (low, high, middle)}
@@ -85,7 +92,6 @@ def _over_time(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure |
                     ends[of][i, names.index(line["level"])] = np.nan if line[of] is None else line[of]
     if not np.isfinite(ends[low][-1]).any():
         return None
-    reference = 0.0 if compared or lines[0]["kind"] == "coefficient" else None
     seen = sight(n, ends[low], ends[high], reference)
     lower, upper = (ends[end] if seen is None else seen.cut(ends[end]) for end in (low, high))
     with themed("light"):
@@ -105,7 +111,8 @@ def _over_time(answers: dict[str, Any], looks: list[dict[str, Any]]) -> Figure |
         if seen is not None:
             seen.show(axes)
         axes.set_xlabel("rows")
-        axes.set_ylabel(fill(scale_text(answers["definition"], lines[0]["kind"], bool(compared), alone), 44))
+        kind, hazard = among[0]["kind"], prefix == "hazard_"
+        axes.set_ylabel(fill(scale_text(answers["definition"], kind, bool(prefix), alone, hazard=hazard), 44))
         if len(among) > len(names):
             axes.set_title(f"{len(names)} of {len(among)}: what is decided, then what differs most")
     return figure

@@ -22,7 +22,9 @@ from likeset.study.study import Study
 
 PER_DECADE = 12
 _KEPT = ("factor", "level", "kind", "n", "estimate", "lower", "upper", "verdict")
-_COMPARED = ("difference", "difference_lower", "difference_upper", "e_value")
+_COMPARED = (
+    "difference", "difference_lower", "difference_upper", "hazard", "hazard_lower", "hazard_upper", "e_value",
+)  # fmt: skip
 OPEN = (None, "control", "not yet")
 
 

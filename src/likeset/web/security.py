@@ -45,7 +45,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 _SAFE = ("GET", "HEAD", "OPTIONS")
-_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")  # what proxies add
+_FORWARDED = ("forwarded", "via", "x-forwarded", "x-real-ip")  # what proxies add begins like this
 _SHORTEST_TOKEN = 8
 TOO_SLOW = "likeset.too_slow"  # in the scope of a request whose body took too long
 _REFUSALS = {  # by status: what programs read, the title of the page
@@ -163,7 +163,7 @@ class Gate:
         client = connection.client.host if connection.client is not None else "127.0.0.1"
         if not self.is_our_host(connection.headers.get("host", "")):
             return False
-        proxied = self.hosts or any(name in connection.headers for name in _FORWARDED)
+        proxied = self.hosts or any(name.startswith(_FORWARDED) for name in connection.headers)
         if is_loopback(client) and not proxied:
             return True
         return self.has_bearer(connection.headers) or self.session(connection) is not None

@@ -53,7 +53,7 @@ def reproduce(
     Stop it whenever you like (ctrl-C): finished cells are kept, and the same command goes on where it stopped. Changed
     settings are run anew. Results do not depend on --jobs or --dask.
 
-    Examples:  likeset reproduce fig2 --repeats 20 --out results     likeset reproduce --quick
+    Examples: `likeset reproduce --quick`, `likeset reproduce fig2 --repeats 20 --out results`
     """
     if dask is not None and jobs is not None:
         raise InvalidArgumentError("jobs", jobs, "cannot go together with --dask", "give one of the two")

@@ -26,11 +26,11 @@ def ask(
     store: Place = STORE,
     json: Json = False,
 ) -> None:
-    """Which settings to run next. They are pending, in the store, until their outcomes are told.
+    """Which settings to run next. They are pending in the store until their outcomes are told.
 
-    Add a column for the outcome to what is printed, keep the column "run", and tell it: likeset study tell. A run that
-    gave no outcome has a 1 in the column "failed". One that will not be made: likeset study cancel. When an outcome is
-    told must not depend on what it is.
+    Run the settings, add a column with the outcomes, keep the column "run", and record the file: likeset study tell. If
+    a run gave no outcome, write 1 in the column "failed"; if it will not be made, withdraw it: likeset study cancel.
+    When an outcome is told must not depend on what it is.
     """
     study = Study.open(name, store)
     runs = study.ask(n=n)
@@ -78,7 +78,7 @@ def cancel(
     store: Place = STORE,
     json: Json = False,
 ) -> None:
-    """A run that will not be made: it is pending no longer."""
+    """Withdraw a run that will not be made."""
     study = Study.open(name, store)
     study.cancel(run)
     if json:

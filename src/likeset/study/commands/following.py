@@ -10,7 +10,7 @@ from queue import Empty, Queue
 from typing import Any, BinaryIO
 
 from likeset.errors import InvalidArgumentError
-from likeset.study.csv_files import LONGEST_LINE, opened
+from likeset.study.csv_files import GZIP, LONGEST_LINE, opened
 
 _AGAIN = "start again: rows must only be added"
 _PIECE = 1 << 16
@@ -19,14 +19,19 @@ _PIECE = 1 << 16
 class GrowingFile:
     """Lines of a file that may grow: None where the next one is not complete yet, which is not read again for nothing.
 
-    What was read must stay: a file that has become shorter, was replaced, or whose last line that was read is another
-    one now, is refused.
+    ``unfinished`` says whether the next one has begun. What was read must stay: a file that has become shorter, was
+    replaced, or whose last line that was read is another one now, is refused.
     """
 
     def __init__(self, path: Path) -> None:
         self._path, self._stream = path, opened(path)
         self._last = (0, b"")  # where the last line that was read began, and the line
         self._checked = False
+        self.unfinished = False
+        if self._stream.read(len(GZIP)) == GZIP:
+            self._stream.close()
+            raise InvalidArgumentError("file", str(path), "is compressed, and does not grow by lines", "unpack it")
+        self._stream.seek(0)
 
     def __call__(self) -> bytes | None:
         """The next line, if it is there."""
@@ -36,8 +41,9 @@ class GrowingFile:
         place = self._stream.tell()
         line = self._stream.readline(LONGEST_LINE + 1)
         if line.endswith(b"\n") or len(line) > LONGEST_LINE:
-            self._last = (place, line)
+            self._last, self.unfinished = (place, line), False
             return line
+        self.unfinished = bool(line)
         self._stream.seek(place)
         self._checked = False
         return None
@@ -75,9 +81,11 @@ class Arriving:
         threading.Thread(target=self._listen, args=(stream,), daemon=True).start()
 
     def _listen(self, stream: Any) -> None:
-        while piece := stream.read1(_PIECE):
-            self._pieces.put(piece)
-        self._pieces.put(b"")
+        try:
+            while piece := stream.read1(_PIECE):
+                self._pieces.put(piece)
+        finally:  # a stream that fails has ended, too: nobody waits for more of it
+            self._pieces.put(b"")
 
     def __call__(self) -> bytes | None:
         """The next line, if it has arrived."""
@@ -93,6 +101,11 @@ class Arriving:
                 self._lines.append(self._rest)
                 self._rest = b""
         return self._lines.popleft() if self._lines else b""
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a line has begun whose end has not come."""
+        return bool(self._rest)
 
     def close(self) -> None:
         """There is nothing to close."""

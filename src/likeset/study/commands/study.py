@@ -47,23 +47,32 @@ def new(
     name: Name,
     outcome: Annotated[str, typer.Option(help="Column of the outcome.")],
     family: Annotated[
-        str, typer.Option(help="Its law: bernoulli (0, 1), poisson (counts), gaussian, weibull (lifetimes)")
+        str,
+        typer.Option(
+            help="Law of the outcome: bernoulli (0 or 1), poisson (counts), gaussian, weibull (lifetimes), ..."
+        ),
     ],
-    by: Annotated[list[str], typer.Option(help="Column and levels: variant=A,B,C.")] = [],  # noqa: B006
+    by: Annotated[list[str], typer.Option(help="Column and its groups: variant=A,B,C.")] = [],  # noqa: B006
     number: Annotated[list[str], typer.Option(help="Numeric column: age, or dose=0:10.")] = [],  # noqa: B006
     formula: Annotated[str | None, typer.Option(help='A formula such as "~ age + C(ward)".')] = None,
-    control: Annotated[str | None, typer.Option(help="Level that others are compared with.")] = None,
-    goal: Annotated[str, typer.Option(help="maximise or minimise the outcome.")] = "maximise",
-    alpha: Annotated[float, typer.Option(help="Error level of all intervals at all times.")] = 0.05,
-    margin: Annotated[float | None, typer.Option(help="Differences within it are equivalent.")] = None,
-    key: Annotated[str | None, typer.Option(help="Column that tells rows apart.")] = None,
+    control: Annotated[str | None, typer.Option(help="The level that the others are compared with.")] = None,
+    goal: Annotated[str, typer.Option(help="Which is better: maximise or minimise the outcome.")] = "maximise",
+    alpha: Annotated[float, typer.Option(help="Probability of any error, ever: 0.05, not 0.95.")] = 0.05,
+    margin: Annotated[float | None, typer.Option(help="Differences no larger than this count as none.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Column that identifies a row, so that it never counts twice.")
+    ] = None,
     event: Annotated[str | None, typer.Option(help="For lifetimes: column that is 1 where the event was seen.")] = None,
     trials: Annotated[str | None, typer.Option(help="Column with the number of trials of each row.")] = None,
-    exposure: Annotated[str | None, typer.Option(help="Column with the exposure of each count.")] = None,
+    exposure: Annotated[
+        str | None, typer.Option(help="Column with the exposure (hours, visitors) of each count.")
+    ] = None,
     entry: Annotated[str | None, typer.Option(help="For lifetimes: column of the time of entry.")] = None,
-    offset: Annotated[str | None, typer.Option(help="Column with an offset of z.")] = None,
-    bound: Annotated[float | None, typer.Option(help="On the length of the parameter, if one is known.")] = None,
-    no_alarm: Annotated[bool, typer.Option("--no-alarm", help="A model that is only roughly right will do.")] = False,
+    offset: Annotated[str | None, typer.Option(help="Column with a known part of the linear predictor.")] = None,
+    bound: Annotated[
+        float | None, typer.Option(help="Promise: the coefficients, as a vector, are no longer than this.")
+    ] = None,
+    no_alarm: Annotated[bool, typer.Option("--no-alarm", help="No alarm: a roughly right model will do.")] = False,
     units: Annotated[str | None, typer.Option(help="Units of the outcome, for labels.")] = None,
     whole: Annotated[list[str], typer.Option(help="Column of whole numbers: hours=1:8.")] = [],  # noqa: B006
     model: Annotated[str, typer.Option(help="linear, or smooth: a function of all factors, for ask.")] = "linear",
@@ -75,7 +84,7 @@ def new(
     ] = [],  # noqa: B006
     known_safe: Annotated[list[str], typer.Option(help="A safe setting: temperature=40,hours=2.")] = [],  # noqa: B006
     failed: Annotated[str | None, typer.Option(help="Column that is 1 where a run gave no outcome.")] = None,
-    seed: Annotated[int, typer.Option(help="Of choices that are drawn at random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the choices that are drawn at random.")] = 0,
     store: Place = STORE,
     json: Json = False,
 ) -> None:
@@ -206,7 +215,7 @@ def export(
 def import_command(
     folder: Annotated[Path, typer.Argument(help="Folder that export wrote.")], store: Place = STORE, json: Json = False
 ) -> None:
-    """Read a study that `export` wrote into a store that has none of its name."""
+    """Read the folder written by `export` into a store, which must have no study of that name."""
     study = Study.import_from(folder, store)
     if json:
         print_json({"name": study.name, "total": study.n, "store": str(study.store.path)})

@@ -29,32 +29,39 @@ def watch(
     file: Annotated[str, typer.Argument(help="CSV or Parquet file with a header, rows in order; - is standard input.")],
     outcome: Annotated[str, typer.Option(help="Column of the outcome.")],
     family: Annotated[
-        str, typer.Option(help="Its law: bernoulli (0, 1), poisson (counts), gaussian, weibull (lifetimes)")
+        str,
+        typer.Option(
+            help="Law of the outcome: bernoulli (0 or 1), poisson (counts), gaussian, weibull (lifetimes), ..."
+        ),
     ],
-    by: Annotated[list[str], typer.Option(help="Column with levels; variant=A,B fixes them.")] = [],  # noqa: B006
-    number: Annotated[list[str], typer.Option(help="Numeric column; dose=0:10 scales it.")] = [],  # noqa: B006
+    by: Annotated[list[str], typer.Option(help="Column with groups; variant=A,B names them.")] = [],  # noqa: B006
+    number: Annotated[list[str], typer.Option(help="Numeric column; dose=0:10 says its range.")] = [],  # noqa: B006
     formula: Annotated[str | None, typer.Option(help='Instead: a formula such as "~ age + C(ward)".')] = None,
-    control: Annotated[str | None, typer.Option(help="Level that others are compared with.")] = None,
-    goal: Annotated[str, typer.Option(help="maximise or minimise the outcome.")] = "maximise",
-    alpha: Annotated[float, typer.Option(help="Error level of all intervals at all times.")] = 0.05,
-    margin: Annotated[float | None, typer.Option(help="Differences within it are equivalent.")] = None,
+    control: Annotated[str | None, typer.Option(help="The level that the others are compared with.")] = None,
+    goal: Annotated[str, typer.Option(help="Which is better: maximise or minimise the outcome.")] = "maximise",
+    alpha: Annotated[float, typer.Option(help="Probability of any error, ever: 0.05, not 0.95.")] = 0.05,
+    margin: Annotated[float | None, typer.Option(help="Differences no larger than this count as none.")] = None,
     event: Annotated[str | None, typer.Option(help="For lifetimes: column that is 1 where the event was seen.")] = None,
     trials: Annotated[str | None, typer.Option(help="Column with the number of trials of each row.")] = None,
-    exposure: Annotated[str | None, typer.Option(help="Column with the exposure of each count.")] = None,
+    exposure: Annotated[
+        str | None, typer.Option(help="Column with the exposure (hours, visitors) of each count.")
+    ] = None,
     entry: Annotated[str | None, typer.Option(help="For lifetimes: column of the time of entry.")] = None,
-    offset: Annotated[str | None, typer.Option(help="Column with an offset of z.")] = None,
-    bound: Annotated[float | None, typer.Option(help="On the length of the parameter, if one is known.")] = None,
+    offset: Annotated[str | None, typer.Option(help="Column with a known part of the linear predictor.")] = None,
+    bound: Annotated[
+        float | None, typer.Option(help="Promise: the coefficients, as a vector, are no longer than this.")
+    ] = None,
     units: Annotated[str | None, typer.Option(help="Units of the outcome, for labels.")] = None,
-    no_alarm: Annotated[bool, typer.Option("--no-alarm", help="A model that is only roughly right will do.")] = False,
+    no_alarm: Annotated[bool, typer.Option("--no-alarm", help="No alarm: a roughly right model will do.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for more rows; ctrl-C ends it.")] = False,
     every: Annotated[float, typer.Option(min=0.05, help="With --follow: seconds between looks.")] = 2.0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per look.")] = False,
 ) -> None:
     """Look at a file: intervals and verdicts that stay valid however often you look.
 
-    Nothing is stored; likeset study keeps rows and continues. With --follow levels are those of the first rows, unless
-    they are named, --by variant=A,B; for standard input they must be. Exit code 0: an answer; 2: an error; 3: the data
-    refute the model.
+    Nothing is stored; likeset study keeps rows and continues. With --follow the groups are those of the first rows,
+    unless they are named (--by variant=A,B); from standard input they must be named. Exit code 0: an answer; 2: an
+    error; 3: the data contradict the model (the alarm).
 
         likeset watch visits.csv --outcome converted --family bernoulli --by variant --control A
 
@@ -137,7 +144,8 @@ def _follow(file: str, begun: Callable[[Columns | None], Study], every: float, j
                 study.tell(frame)
             _look(study, json)
     except KeyboardInterrupt:
-        pass
+        if source.unfinished:
+            say(errors, "Warning: the last line has no end yet, and was not read.", style="bold")
     finally:
         source.close()
     return study if study is not None and study.n else None
