@@ -112,7 +112,10 @@ class Study(Record):
         if definition.alpha > 0.5:
             level = 1.0 - definition.alpha
             raise InvalidArgumentError(
-                "alpha", alpha, "is an error level above one half", f"for {definition.alpha:.3g} confidence pass {level:.3g}"
+                "alpha",
+                alpha,
+                "is an error level above one half",
+                f"for {definition.alpha:.3g} confidence pass {level:.3g}",
             )
         self._take(_store(store), definition.name, definition, read_only=False)
 
