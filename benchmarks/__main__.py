@@ -86,6 +86,7 @@ STUDIES = {
     "several": contrasts.run_several,
     "shares": shares.run,
     "coefficients": coefficients.run,
+    "announced": coefficients.run_announced,
     "counts": coefficients.run_counts,
     "unknown": unknown.run,
     "alarm": alarm.run,
@@ -98,6 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Benchmarks of the likeset engine.")
     parser.add_argument("--only", nargs="+", choices=[*BENCHMARKS, *STUDIES], help="default: all but the studies")
     parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer repeats")
+    parser.add_argument("--cells", nargs="+", metavar="WORD", help="widths: only cells whose name has one of these")
     parser.add_argument("--out", type=Path, default=Path("out/bench/engine.json"), help="where the JSON goes")
     parser.add_argument("--markdown", type=Path, help="also write the tables as Markdown, as in docs/benchmarks.md")
     parser.add_argument(
@@ -111,6 +113,10 @@ def main() -> None:
     options.quick |= options.compare
     options.only = options.only or (list(baseline.COMPARED) if options.compare else list(BENCHMARKS))
     chosen = {name: (BENCHMARKS | STUDIES)[name] for name in options.only}
+    if options.cells and "widths" not in chosen:
+        parser.error("--cells chooses among the cells of --only widths")
+    if options.cells:
+        chosen["widths"] = partial(widths.run, words=options.cells)
     if options.against:
         chosen = {"rounds": partial(rounds.run, other=options.against)}
 

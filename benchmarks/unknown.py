@@ -1,7 +1,9 @@
-"""Voices with an unknown scale or shape: widths relative to the joint set with the same unknown number."""
+"""Where a scale or a shape is unknown: widths with patience and with windows beside it, relative to the joint set."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import combinations
 from time import process_time
 from typing import Any
 
@@ -9,44 +11,96 @@ import numpy as np
 from rich.progress import Progress
 
 import likeset as ls
-from benchmarks.common import Report
+from benchmarks.common import ALPHA, Array, Report
+from likeset.voices import Voices
+from likeset.voices.automatic import automatic_voices
 
-SIZES = (30, 100, 300)
-CASES: list[tuple[str, Any, float, int, float]] = [
-    ("Gaussian 0.1, d = 5", ls.Gaussian, 0.1, 5, np.inf), ("Gaussian 0.3, d = 2", ls.Gaussian, 0.3, 2, np.inf),
-    ("Gaussian 1, d = 5", ls.Gaussian, 1.0, 5, np.inf), ("Laplace 0.1, d = 3", ls.Laplace, 0.1, 3, np.inf),
-    ("Weibull 1.5, d = 2, B = 2", ls.Weibull, 1.5, 2, 2.0),
+SIZES = (30, 100, 300, 1000)
+LEVELS, TOLD = 4, 3000  # of a table as studies show it
+ARMS, DIRECTIONS, FIRST_SEED = 40, 10, 95_000
+KINDS: list[tuple[str, Callable[[Any], Any], float, float]] = [
+    ("Gaussian noise", ls.Gaussian, 0.3, 1.0), ("Laplace noise", ls.Laplace, 0.3, 1.0),
+    ("Weibull shape", ls.Weibull, 2.0, 2.0),
 ]  # fmt: skip
 
 
 def run(progress: Progress, quick: bool) -> Report:
-    """Mean width of two coefficients with patience by that of the joint set, and seconds for one interval."""
+    """Mean width over random directions, by that of the joint set; milliseconds for the coefficients at the end."""
+    sizes, problems = (SIZES[:3], 1) if quick else (SIZES, 2)
     report = Report(
-        "Unknown scale or shape: width with patience by that of the joint set",
-        [("case", "case", ""), *((str(n), f"n = {n}", ".2f") for n in SIZES), ("seconds", "one interval, s", ".3f")],
-    )
-    runs = 1 if quick else 3
-    task = progress.add_task("unknown", total=len(CASES) * runs)
-    for name, constructor, value, d, bound in CASES:
-        family = constructor(ls.Unknown())
-        widths, seconds = np.zeros((2, len(SIZES))), 0.0
-        for number in range(runs):
-            rng = np.random.default_rng([d, number])
-            theta = rng.normal(size=d)
-            theta /= 1.2 * np.linalg.norm(theta)
-            arms = rng.normal(size=(40, d))
-            X = (arms / np.linalg.norm(arms, axis=1)[:, None])[rng.integers(40, size=SIZES[-1])]
+        "Unknown scale or shape: ratios to the joint set's width, and milliseconds for all coefficients",
+        [
+            ("case", "unknown", ""), ("default", "default", ""), ("n", "n", "d"), ("joint", "joint", ".3f"),
+            ("patience", "patience", ".3f"), ("beside", "beside opening windows", ".3f"),
+            ("joint_ms", "joint, ms", ".0f"), ("patience_ms", "patience, ms", ".0f"),
+        ],
+    )  # fmt: skip
+    cases = [
+        (f"{name}, {f'B = {bound:g}' if bound < np.inf else 'no bound'}, d = {d}", make, value, told, bound, d)
+        for name, make, value, told in KINDS
+        for d in ((5,) if quick else (2, 5))
+        for bound in (told, np.inf)
+    ]
+    task = progress.add_task("unknown", total=len(cases) * problems)
+    for name, make, value, told, bound, d in cases:
+        family, space = make(ls.Unknown()), ls.Linear(d, bound)
+        chosen, patience = automatic_voices(family, space), ls.Patience()
+        kinds: dict[str, Voices | None] = {
+            "joint": None, "patience": patience, "beside": patience.beside(ls.OpeningWindows())
+        }  # fmt: skip
+        default = next((kind for kind, voices in kinds.items() if repr(voices) == repr(chosen)), repr(chosen))
+        widths, seconds = {kind: np.zeros(len(sizes)) for kind in kinds}, {kind: np.zeros(len(sizes)) for kind in kinds}
+        for number in range(problems):
+            rng = np.random.default_rng([FIRST_SEED, d, number])
+            arms, asked = (_unit(rng.standard_normal((count, d))) for count in (ARMS, DIRECTIONS))
+            theta = 0.8 * told * _unit(rng.standard_normal((1, d)))[0]
+            X = arms[rng.integers(ARMS, size=sizes[-1])]
             y = family.known(value).sample(X @ theta, rng)
-            for row, voices in enumerate((None, ls.Patience())):
-                seq, seen = ls.ConfidenceSequence(family, ls.Linear(d, bound), 0.05, voices=voices), 0
-                for column, n in enumerate(SIZES):
+            for kind, voices in kinds.items():
+                seq, seen = ls.ConfidenceSequence(family, space, ALPHA, voices=voices), 0
+                for column, n in enumerate(sizes):
                     seq.update(X[seen:n], y[seen:n])
                     seen, start = n, process_time()
-                    low, high = seq.set.interval(np.eye(d)[:2])
-                    seconds = process_time() - start
-                    widths[row, column] += float(np.mean(high - low)) / runs
+                    seq.set.interval(np.eye(d))
+                    seconds[kind][column] += (process_time() - start) / problems
+                    low, high = seq.set.interval(asked)
+                    widths[kind][column] += float((high - low).mean()) / problems
             progress.advance(task)
-        ratios = dict(zip(map(str, SIZES), widths[1] / widths[0], strict=True))
-        report.records.append({"case": name, "seconds": seconds} | ratios)
-    report.notes.append(f"{runs} runs, 40 arms at random, alpha = 0.05; seconds with patience at n = {SIZES[-1]}.")
+        for column, n in enumerate(sizes):
+            joint = float(widths["joint"][column])
+            report.records.append(
+                {
+                    "case": name, "default": default, "n": n, "joint": joint,
+                    "patience": widths["patience"][column] / joint, "beside": widths["beside"][column] / joint,
+                    "joint_ms": 1e3 * seconds["joint"][column], "patience_ms": 1e3 * seconds["patience"][column],
+                }
+            )  # fmt: skip
+    report.notes.append(f"{problems} problems a case, seeds from {FIRST_SEED}; rows at random from {ARMS} arms.")
+    for name, make, value, _ in KINDS:
+        took = [_table_of_levels(make(ls.Unknown()), value, voices) for voices in (None, ls.Patience())]
+        report.notes.append(
+            f"{name}: intervals of {LEVELS} levels and their differences, and e-values of these, {TOLD} rows: "
+            f"{took[0]:.2f} seconds with the joint set, {took[1]:.2f} with patience."
+        )
     return report
+
+
+def _table_of_levels(family: Any, value: float, voices: Voices | None) -> float:
+    """CPU seconds for a table of levels by one factor, when kernels have been compiled."""
+    rng = np.random.default_rng([FIRST_SEED, LEVELS])
+    x = np.eye(LEVELS)[rng.integers(LEVELS, size=TOLD)]
+    y = family.known(value).sample(x @ np.linspace(-0.3, 0.3, LEVELS), rng)
+    differences = np.array([a - b for a, b in combinations(np.eye(LEVELS), 2)])
+    took = 0.0
+    for _ in range(2):
+        seq = ls.ConfidenceSequence(family, ls.Linear(LEVELS), ALPHA, voices=voices)
+        seq.update(x, y)
+        start, s = process_time(), seq.set
+        s.interval(np.vstack([np.eye(LEVELS), differences]))
+        s.evidence(differences, equal=0.0)
+        took = process_time() - start
+    return took
+
+
+def _unit(rows: Array) -> Array:
+    return rows / np.linalg.norm(rows, axis=1)[:, None]

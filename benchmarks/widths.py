@@ -9,7 +9,7 @@ problems drawn with seeds on which no choice was made.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,7 @@ class Case:
     @property
     def classes(self) -> Voices:
         """What gives every observation its class, for all the sets that will be made."""
-        return self.patience.beside(ls.OpeningWindows()) if self.told and not self.functions else self.patience
+        return self.patience if self.functions else self.patience.beside(ls.OpeningWindows())
 
     def problem(self, rng: np.random.Generator) -> tuple[Any, Array, Array, Array]:
         """Space, arms, z of the truth at the arms, and what is asked."""
@@ -199,6 +199,11 @@ class Cells:
     problems: int
     with_rivals: bool
 
+    @property
+    def name(self) -> str:
+        """As cells are chosen by."""
+        return f"{self.case.name}, {self.design}, n = {self.sizes[-1]}"
+
 
 def matrix(quick: bool) -> Iterator[Cells]:
     """Every case with rows at random; some with rows chosen by UCB; some that go on to 10,000 rows."""
@@ -210,7 +215,12 @@ def matrix(quick: bool) -> Iterator[Cells]:
         Case("Poisson, B = 2, d = 5", ls.Poisson(), 2.0, 5),
         Case("Bernoulli, B = 3, d = 5", ls.Bernoulli(), 3.0, 5),
     ]
-    for case in few[: 1 if quick else None]:
+    low_noise = [
+        Case("Gaussian 0.1, d = 5", ls.Gaussian(0.1), 1.0, 5),
+        Case("Gaussian 0.1, d = 15", ls.Gaussian(0.1), 1.0, 15),
+        Case("Laplace 0.1, d = 5", ls.Laplace(0.1), 1.0, 5),
+    ]
+    for case in few[:1] if quick else [*low_noise, *few]:
         yield Cells(case, sizes, "UCB", problems, with_rivals=True)
     for case in few[: 0 if quick else None]:
         yield Cells(case, (10_000,), "i.i.d.", problems, with_rivals=False)
@@ -218,13 +228,11 @@ def matrix(quick: bool) -> Iterator[Cells]:
         yield Cells(case, sizes, "i.i.d.", problems, with_rivals=False)
 
 
-def run(progress: Progress, quick: bool) -> Report:
-    """The matrix of widths."""
-    return table(progress, list(matrix(quick)))
-
-
-def table(progress: Progress, every: list[Cells]) -> Report:
-    """Some cells of the matrix."""
+def run(progress: Progress, quick: bool, words: Sequence[str] = ()) -> Report:
+    """The matrix of widths, or its cells whose names contain one of the words."""
+    chosen = [cells for cells in matrix(quick) if not words or any(word in cells.name for word in words)]
+    if not chosen:
+        raise ValueError(f"no cell's name has one of {list(words)}: they are like {next(matrix(quick)).name!r}")
     report = Report(
         "Widths for inference: ratios to the joint set, and of the default to the best",
         [
@@ -233,8 +241,8 @@ def table(progress: Progress, every: list[Cells]) -> Report:
             ("which", "which", ""), ("rival", "best rival", ".3f"), ("rival_name", "which", ""),
         ],
     )  # fmt: skip
-    task = progress.add_task("widths", total=sum(cells.problems for cells in every))
-    for cells in every:
+    task = progress.add_task("widths", total=sum(cells.problems for cells in chosen))
+    for cells in chosen:
         found: list[dict[str, list[float]]] = []
         for seed in range(cells.problems):
             found.append(measured(cells.case, cells.sizes, cells.design, seed, cells.with_rivals))
@@ -255,7 +263,7 @@ def table(progress: Progress, every: list[Cells]) -> Report:
                     "all": {name: float(v[i]) for name, v in means.items()},
                 }
             )  # fmt: skip
-    count = sorted({cells.problems for cells in every})
+    count = sorted({cells.problems for cells in chosen})
     report.notes.append(f"{count} problems a cell, seeds from {FIRST_SEED}; alpha = {ALPHA:g}.")
     return report
 

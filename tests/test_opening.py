@@ -17,6 +17,7 @@ import likeset as ls
 from likeset import checks
 from likeset._solver.problem import MixtureSet
 from likeset.voices import Beside
+from likeset.voices.automatic import automatic_voices
 from test_windows import cvxpy_maximum, log_ratio_by_hand
 
 RNG = np.random.default_rng(11)
@@ -33,6 +34,7 @@ def kinds():
         "alone": ls.OpeningWindows(5, 0.5, 0.9),
         "beside": ls.Patience().beside(ls.OpeningWindows(), share=0.4),
         "within": ls.Patience(3, tail=0.0).within(ls.OpeningWindows(4, 0.3, 0.8)),
+        "announced": automatic_voices(ls.Poisson(), SPACE, ARMS),
         "contrasts": ls.Contrasts(np.eye(4)[:1], others=ls.Patience().beside(ls.OpeningWindows(6))),
     }
 
@@ -86,7 +88,7 @@ def test_classes_do_not_depend_on_their_own_outcome():
         assert len(set(found)) == 1
 
 
-@pytest.mark.parametrize("kind", ["alone", "beside", "within"])
+@pytest.mark.parametrize("kind", ["alone", "beside", "within", "announced"])
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_one_step_growth_is_at_most_one(family, kind):
     sequence = observed(family, kinds()[kind], n=8)
@@ -126,7 +128,7 @@ def test_windows_that_open_where_outcomes_were_telling_and_hear_those_do_not_cov
     assert misses > binom.ppf(1 - 1e-6, runs, ALPHA)
 
 
-@pytest.mark.parametrize("kind", ["alone", "beside", "within"])
+@pytest.mark.parametrize("kind", ["alone", "beside", "within", "announced"])
 @pytest.mark.parametrize("family", [ls.Gaussian(0.3), ls.Laplace(0.3), ls.Poisson(), ls.Bernoulli()], ids=repr)
 def test_extrema_agree_with_cvxpy(family, kind):
     s = observed(family, kinds()[kind]).set

@@ -233,18 +233,17 @@ def test_the_default_is_narrower_than_the_joint_set_where_much_was_learnt():
     assert width["default"] < 0.85 * width["joint"]
 
 
-@pytest.mark.parametrize(("bound", "most"), [(2.0, 3.05), (5.0, 3.15), (20.0, 3.25), (np.inf, 3.2)])
-def test_coefficients_of_the_diabetes_data(bound, most):
-    """Mean width relative to fixed-sample OLS: about 2.95, 3.04, 3.14, 3.13; of the joint set 3.5, 3.8, 4.6, 4.0."""
+@pytest.mark.parametrize("bound", [100.0, np.inf])
+def test_coefficients_of_the_diabetes_data(bound):
+    """Mean width relative to fixed-sample OLS, in the order of the file: 3.05 and 3.06; of the joint set 3.9."""
     X, y = load_diabetes(return_X_y=True)
     X, y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
     X = np.column_stack([np.ones(len(X)), X])
-    order = np.random.default_rng(0).permutation(len(X))
     sequence = ls.ConfidenceSequence(ls.Gaussian(0.7), ls.Linear(X.shape[1], bound), 0.05)
-    sequence.update(X[order], y[order])
+    sequence.update(X, y)
     low, high = sequence.set.interval(np.eye(X.shape[1]))
     ols = 2 * 1.96 * 0.7 * np.sqrt(np.diag(np.linalg.inv(X.T @ X)))
-    assert ((high - low) / ols).mean() < most
+    assert ((high - low) / ols).mean() <= 3.1
 
 
 # -- defaults, files, undo, refusals --------------------------------------------------------------------------------
@@ -258,7 +257,9 @@ def test_voices_by_purpose():
     assert isinstance(sequence.voices, ls.Patience)
     large = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(4, 1.0))
     large.expect(np.eye(4), purpose="inference")
-    assert isinstance(large.voices, Beside)
+    assert isinstance(large.voices, Beside) and isinstance(large.voices.second, Beside)
+    assert isinstance(large.voices.second.first, ls.Windows)
+    assert isinstance(large.voices.second.second, ls.OpeningWindows)
     sequence.expect(ARMS)
     assert isinstance(sequence.voices, ls.Windows) and sequence.windows is sequence.voices
     sequence.expect(purpose="optimism")

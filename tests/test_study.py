@@ -137,6 +137,7 @@ DEFINITIONS = {
     "a level twice": {"factors": {"variant": ["A", "A"]}},
     "no levels": {"factors": {"variant": []}},
     "an unknown control": {"control": "Z"},
+    "a confidence for an error level": {"alpha": 0.95},
     "an interval upside down": {"factors": {"dose": (3, 1)}, "control": None},
     "an unknown family": {"outcome": {"converted": "binary"}},
     "a class for a family": {"outcome": {"converted": ls.Bernoulli}},

@@ -18,8 +18,8 @@ ARMS = np.array([[np.cos(t), np.sin(t)] for t in np.linspace(0, np.pi, 8, endpoi
 
 
 def gaussian(sigma=None, space=None, **more):
-    """The model's own ratio; tests/test_alarm_unknown.py has it beside the alarm."""
-    more = {"alarm": False} | more
+    """The joint set by the model's own ratio: tests/test_alarm_unknown.py and test_unknown_voices.py have the rest."""
+    more = {"alarm": False, "voices": None} | more
     return ls.ConfidenceSequence(
         ls.Gaussian(sigma=ls.Unknown() if sigma is None else sigma), space or ls.Linear(2, 1.5), ALPHA, **more
     )
@@ -84,7 +84,7 @@ def test_bounds_are_those_of_cvxpys_joint_program(family, sigma):
     # A plain numerator: the joint program in (beta, tau) = (theta, 1)/sigma is convex. max x'theta = x'beta/tau is
     # quasi-linear: the least tau * c - x'beta over the set is zero at the right c.
     X, y = data(30, 1)
-    seq = ls.ConfidenceSequence(family(sigma), ls.Linear(2, 1.5), ALPHA, predictor=ls.Aggregate(ls.Mixture()))
+    seq = ls.ConfidenceSequence(family(sigma), ls.Linear(2, 1.5), ALPHA, ls.Aggregate(ls.Mixture()), voices=None)
     seq.update(X, y)
     log_q = float(seq.ledger.log_q.rows.sum())
     beta, tau = cp.Variable(2), cp.Variable(nonneg=True)
@@ -255,7 +255,7 @@ def test_a_told_sigma_that_is_wrong_misses_and_an_unknown_one_does_not():
 
 def misses_told(told, sigma, run):
     X, y = data(200, [6, run], sigma)
-    seq = gaussian(told, voices=None)
+    seq = gaussian(told)
     for k in range(0, 200, 20):
         seq.update(X[k : k + 20], y[k : k + 20])
         if not seq.set.contains([0.7, -0.5]):
@@ -291,7 +291,7 @@ def test_units_of_y_do_not_matter(unit):
     X, y = data(60, 8)
     widths = []
     for factor in (1.0, unit):
-        seq = ls.ConfidenceSequence(ls.Gaussian(sigma=ls.Unknown()), ls.Linear(2, np.inf), ALPHA)
+        seq = ls.ConfidenceSequence(ls.Gaussian(sigma=ls.Unknown()), ls.Linear(2, np.inf), ALPHA, voices=None)
         seq.update(X, factor * y)
         low, high = seq.set.interval(np.eye(2))
         widths.append((high - low) / factor)
@@ -495,7 +495,7 @@ def test_refusals():
 
 
 def test_little_data_says_little():
-    seq = ls.ConfidenceSequence(ls.Gaussian(sigma=ls.Unknown()), ls.Linear(2, np.inf), ALPHA, alarm=False)
+    seq = gaussian(space=ls.Linear(2, np.inf))
     assert seq.set.nuisance_interval() == (0.0, np.inf)
     assert seq.set.upper([[1.0, 0.0]])[0] == np.inf and seq.set.contains([5.0, 5.0])
     seq.update([1.0, 0.0], 3.0)

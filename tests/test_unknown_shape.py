@@ -22,8 +22,8 @@ def lifetimes(n, seed, shape=1.5, censor=2.0):
 
 
 def sequence(shape=None, family=ls.Weibull, bound=2.0, **more):
-    """The model's own ratio; tests/test_alarm_unknown.py has it beside the alarm."""
-    unknown, more = ls.Unknown() if shape is None else shape, {"alarm": False} | more
+    """The joint set by the model's own ratio: tests/test_alarm_unknown.py and test_unknown_voices.py have the rest."""
+    unknown, more = ls.Unknown() if shape is None else shape, {"alarm": False, "voices": None} | more
     return ls.ConfidenceSequence(family(shape=unknown), ls.Linear(2, bound), ALPHA, **more)
 
 
@@ -117,7 +117,7 @@ def test_widths_beside_those_of_a_known_shape():
         X, y = lifetimes(150, [4, run])
         pair = []
         for shape in (ls.Unknown(), 1.5):
-            seq = sequence(shape, voices=None)
+            seq = sequence(shape)
             seq.update(X, y)
             low, high = seq.set.interval([[1.0, 0.0]])
             pair.append(float(high[0] - low[0]))
@@ -164,7 +164,7 @@ def test_a_plausible_shape_is_found_where_bounds_of_the_depth_are_far_off():
     arms, _, theta = (rng.normal(size=(k, 2)) for k in (40, 10, 1))
     arms, theta = (v / np.linalg.norm(v, axis=1)[:, None] for v in (arms, theta))
     X = arms[rng.integers(40, size=1000)]
-    seq = sequence(voices=None)
+    seq = sequence()
     seq.update(X, ls.Weibull(2.0).sample(X @ (1.6 * theta[0]), rng))
     low, high = seq.set.interval(np.eye(2))
     assert (high - low).max() < 1.0

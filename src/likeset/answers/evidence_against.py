@@ -10,6 +10,7 @@ import numpy as np
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._typing import Array, IntArray, Mask
 from likeset.answers.combinations import pairs_of_rows
+from likeset.answers.floor import find_floor
 from likeset.answers.hypotheses import EValue, least_evidence
 from likeset.answers.margins import LINK, slope_of
 from likeset.answers.mean_contrasts import evidence_of_contrasts, evidence_of_pairs, scale_of
@@ -85,21 +86,23 @@ def _against_predictors(s: LikelihoodSet, x: Any, hypothesis: str, value: Any) -
     pairs, low, high = evidence_of_pairs(s, raw, limit, hypothesis)
     low, high = np.where(pairs, low, -inf), np.where(pairs, high, -inf)
     bent = np.zeros(len(limit), dtype=bool)
-    for sign in {"below": (-1.0,), "above": (1.0,), "equal": (-1.0, 1.0)}[hypothesis]:
-        for question in np.unique(asked[~pairs]):
-            rows, answering = (asked == question) & ~pairs, s if question < 0 else s._of_its_own(int(question))
-            with SingleThreadedBlas():
+    signs = {"below": (-1.0,), "above": (1.0,), "equal": (-1.0, 1.0)}[hypothesis]
+    for question in np.unique(asked[~pairs]):
+        rows, answering = (asked == question) & ~pairs, s if question < 0 else s._of_its_own(int(question))
+        with SingleThreadedBlas():
+            floor = None if answering._evidence.says_nothing else find_floor(answering)
+            for sign in signs:
                 asked_for = sign * inside[rows], outside[rows], sign * limit[rows]
-                least, most = least_evidence(answering, *asked_for)
+                least, most = least_evidence(answering, *asked_for, floor)
                 if isinstance(answering._evidence, TiltedEvidence):
                     # Where no end can be proved at low levels, the convex part still says something.
                     convex = answering._of(answering._evidence.others, answering.alpha)
                     least = np.maximum(least, least_evidence(convex, *asked_for)[0])
                     if hypothesis == "equal":
                         bent |= rows  # without convexity a plane may be worse than both of its sides
-            # of two sides the larger, by convexity
-            low[rows] = np.maximum(low[rows], least)
-            high[rows] = np.maximum(high[rows], most)
+                # of two sides the larger, by convexity
+                low[rows] = np.maximum(low[rows], least)
+                high[rows] = np.maximum(high[rows], most)
     return _answer(s, low, high, bent)
 
 

@@ -31,22 +31,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from likeset._typing import EPS, Array, IntArray, Mask
+from likeset._typing import EPS, Array, IntArray
 from likeset.answers.directions import split
+from likeset.answers.floor import ACCURACY, COARSE, Floor, close, find_floor
 
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet
 
-ACCURACY = 1e-7
-"""Gap, relative to 1 + |log e|, at which the search for a level ends."""
-COARSE = 1e-4
-"""The same where log R is not convex, and every level solved for gives one inequality."""
-_FLOOR_STEPS = tuple(10.0 ** np.arange(-9, 15))
-_FEW_FLOOR_STEPS = (1e-2, 1.0, 1e2)  # where every level is a search over scales
-_FLOOR_SOLVES = 24
 _SOLVES = 14
 _SHARED = 4  # levels at which all rows are solved for at once before each goes its own way
 _NEIGHBOURS = 4
+_LITTLE = 0.9  # of a small gap: where a level leaves more of it than this, it is the precision of kernels
 
 
 @dataclass(frozen=True)
@@ -75,17 +70,19 @@ class EValue:
         return np.exp(-np.maximum(self.log_e_value, 0.0))
 
 
-def least_evidence(s: LikelihoodSet, inside: Array, outside: Array, reach: Array) -> tuple[Array, Array]:
+def least_evidence(
+    s: LikelihoodSet, inside: Array, outside: Array, reach: Array, floor: Floor | None = None
+) -> tuple[Array, Array]:
     """Certified bounds of min { log R(theta) : a'theta >= b, theta in Theta } for every direction a and b, ``reach``.
 
     Directions are given by coordinates ``inside`` the basis and lengths ``outside`` its span. At the set's own alpha
     the answer is on the side of log(1/alpha) that ``upper`` says: above it where the bound of a'theta is below b,
-    below it where it is not.
+    below it where it is not. The ``floor`` is the same for all hypotheses, and found if it is not given.
     """
     search = _Search(s, inside, outside, reach)
     if s._evidence.says_nothing:
         return search.silence()
-    search.run()
+    search.run(floor or find_floor(s))
     return search.answer()
 
 
@@ -107,17 +104,19 @@ class _Search:
         self.impossible = np.where(zero, 0.0, most) < reach
         self.decided = np.full(n, inf)  # the bound of a'theta at the set's own alpha
 
-    def run(self) -> None:
+    def run(self, floor: Floor) -> None:
         """Floor, the set's own level, levels for all directions, then each on its own."""
-        kernel = self.s._kernel
-        if kernel.status == "empty":
-            self.decided[:] = -inf
-        else:
-            self.decided = self.s._bounds(self.inside, self.outside)
-        self._find_floor()
+        self.centre, self.floor, self.rounding = floor.centre, floor.value, floor.rounding
+        self.low[:] = floor.certified
         self.heights = self.inside @ self.centre
+        self.high = np.where(self.heights >= self.reach, self.floor + self.rounding, self.high)
         self._reachable()
-        everyone = np.flatnonzero(~self.impossible & (self.reach > self.heights))
+        open_to_doubt = self.reach > self.heights
+        if self.s._kernel.status == "empty":
+            self.decided[:] = -inf
+        elif open_to_doubt.any():  # the others allow the centre, which is in the set
+            self.decided[open_to_doubt] = self.s._bounds(self.inside[open_to_doubt], self.outside[open_to_doubt])
+        everyone = np.flatnonzero(~self.impossible & open_to_doubt)
         if not len(everyone):
             return
         own = self.evidence.threshold
@@ -132,8 +131,12 @@ class _Search:
         for _ in range(_SOLVES):
             if not len(active):
                 break
+            gaps = self.high[active] - self.low[active]
             for row, level in zip(active, self._guesses(active), strict=True):
                 self._solve(float(level), np.array([row]))
+            if self.evidence.convex:
+                stuck = close(self.s, self.low[active], self.high[active], COARSE)
+                active = active[~stuck | (self.high[active] - self.low[active] < _LITTLE * gaps)]
             active = self._open(active)
 
     def answer(self) -> tuple[Array, Array]:
@@ -208,38 +211,6 @@ class _Search:
 
     # -- where to look ------------------------------------------------------------------------------------------
 
-    def _find_floor(self) -> None:
-        """A point where log R is about least, how low it gets, and a certified bound: a level with an empty set."""
-        self.centre = self.s._kernel.centre
-        self.floor = self._height(self.centre)
-        self.unit = self.s._evidence.height_of_a_nat(self.floor) if np.isfinite(self.floor) else 1.0
-        size = abs(self.floor) if np.isfinite(self.floor) else 0.0
-        self.rounding = 64 * EPS * (self.unit + size + self.evidence.size)
-        self.low[:] = self._certified_floor()
-        self.high = np.where(self.inside @ self.centre >= self.reach, self.floor + self.rounding, self.high)
-
-    def _certified_floor(self) -> float:
-        """Levels further and further below the least value known until a set is empty; then halves of what is open."""
-        certified, steps = -inf, iter(_FLOOR_STEPS if self.evidence.convex else _FEW_FLOOR_STEPS)
-        nats = float(self.s._evidence.nats(np.array([self.floor]))[0])
-        unit = self.unit * (1.0 + abs(nats) if np.isfinite(nats) else 1.0)
-        for _ in range(_FLOOR_SOLVES if self.evidence.convex else len(_FEW_FLOOR_STEPS)):
-            if not np.isfinite(self.floor) or self._close(np.array([certified]), np.array([self.floor]))[0]:
-                break
-            level = self.floor - next(steps) * unit if certified == -inf else 0.5 * (certified + self.floor)
-            asked = replace(self.evidence, threshold=level)
-            kernel, solved_level = asked.kernel, level + asked.charge
-            if kernel.status == "empty":
-                certified = max(certified, solved_level)
-                continue
-            value = self._height(kernel.centre)
-            if value < self.floor:
-                self.centre = kernel.centre
-            elif kernel.status == "point" and certified > -inf:
-                break
-            self.floor = min(self.floor, value, solved_level if kernel.status == "regular" else inf)
-        return certified
-
     def _reachable(self) -> None:
         """A parameter that the hypothesis allows, on the way from the centre: an upper bound of g, to start from."""
         bound = self.s.space.bound
@@ -256,23 +227,11 @@ class _Search:
         wanted = ~self.impossible & (self.reach > self.heights)
         self.high = np.where(wanted & np.isfinite(values), np.fmin(self.high, values + self.rounding), self.high)
 
-    def _height(self, point: Array) -> float:
-        """log R in the basis, of coordinates."""
-        return float(self.evidence.log_ratio(point[None] @ self.evidence.groups.coordinates.T)[0])
-
-    def _close(self, low: Array, high: Array) -> Mask:
-        """Whether bounds agree well enough, in nats."""
-        if not np.isfinite(low).any():
-            return np.zeros(len(low), dtype=bool)
-        low, high = self.s._evidence.nats(low), self.s._evidence.nats(high)
-        with np.errstate(invalid="ignore"):
-            return np.asarray(high - low <= self.accuracy * (1.0 + np.abs(high)))
-
     def _open(self, rows: IntArray) -> IntArray:
         """Rows whose bounds are not close enough yet, and can be brought closer."""
         low, high = self.low[rows], self.high[rows]
         # Where the least value known is attained, levels above it say nothing.
-        return rows[~self._close(low, high) & (high > self.floor + 2.0 * self.rounding)]
+        return rows[~close(self.s, low, high, self.accuracy) & (high > self.floor + 2.0 * self.rounding)]
 
     def _guesses(self, rows: IntArray) -> Array:
         """Levels at which a'theta should reach b: sqrt(L - floor) as a polynomial in a'theta through close points."""

@@ -12,6 +12,7 @@ r"""What a family may say for itself beyond :class:`~likeset.families.base.Famil
     do window mixtures have a fast kernel?       ``fast_windows``          no
     ... where theta has no bound?                ``fast_without_bound``    no
     which number in it is not known?             ``nuisance``              none: all are
+    ... does patience repay its time then?       ``patience_pays``         no
     does it hold for z as far as here, for y?    ``check_reach``, ``check_outcome``     nobody looks
     can density and derivatives be had at once?  ``density_and_derivatives``           they are asked for one by one
     where do its densities vary, for given z?    ``breakpoints``           some of its ``outcomes``
@@ -221,6 +222,11 @@ def nuisance(family: Family) -> str | None:
     ('sigma', None)
     """
     return getattr(family, "nuisance", None)
+
+
+def patience_pays(family: Family) -> bool:
+    """Whether patience is worth its time, where a number is unknown and every bound is a search over its values."""
+    return bool(getattr(family, "patience_pays", False))
 
 
 def response(family: Family) -> Response | None:

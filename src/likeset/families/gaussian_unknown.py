@@ -29,6 +29,7 @@ class GaussianOfUnknownScale(NuisanceFamily):
     mean_link = "identity"
 
     nuisance = "sigma"
+    patience_pays = True
     curve = Curve.QUADRATIC  # rows may have offsets
     largest_offset = LARGEST
     constructor = Gaussian

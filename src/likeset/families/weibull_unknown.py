@@ -33,6 +33,7 @@ class WeibullOfUnknownShape(NuisanceFamily):
     """
 
     nuisance = "shape"
+    patience_pays = True
     constructor: ClassVar[Any] = Weibull
     observation_shape = (2,)
     jacobian = 1.0  # densities are of t, not of log t

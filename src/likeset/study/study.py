@@ -109,6 +109,14 @@ class Study(Record):
         if outcome is None:
             raise InvalidArgumentError("outcome", None, "is missing", 'pass e.g. {"converted": Bernoulli()}')
         definition = Definition(name, outcome=outcome, **options)
+        if definition.alpha > 0.5:
+            level = 1.0 - definition.alpha
+            raise InvalidArgumentError(
+                "alpha",
+                alpha,
+                "is an error level above one half",
+                f"for {definition.alpha:.3g} confidence pass {level:.3g}",
+            )
         self._take(_store(store), definition.name, definition, read_only=False)
 
     @classmethod
