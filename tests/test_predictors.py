@@ -11,6 +11,7 @@ from scipy.stats import multivariate_normal
 import likeset as ls
 from likeset.families.answers import predictive
 from likeset.families.penalised import CurveFit
+from likeset.predictors.base import updated_shares
 from likeset.spaces import Embedded
 
 SMOOTH = [ls.Gaussian(0.7), ls.Poisson(), ls.Bernoulli(), ls.Binomial(4), ls.Weibull(2.0), ls.LogWeibull(1.3)]
@@ -241,15 +242,20 @@ def _phi(sequence, x):
 
 
 @pytest.mark.parametrize("family, outcomes", [(ls.Poisson(), [2.0, 3.0]), (ls.Weibull(2.0), [[0.5, 1.0], [0.7, 0.0]])])
-def test_densities_of_the_outcome_scored_last_are_those_of_that_outcome_only(family, outcomes):
+def test_shares_after_the_outcome_scored_last_are_those_of_that_outcome_only(family, outcomes):
     seq = ls.ConfidenceSequence(family, ls.Linear(dim=1, bound=2.0))
     seq.update([[1.0]], [outcomes[0]])
     made = seq.forecaster.forecast(Embedded(np.ones(1), np.ones(1), 0))
     first, second = family.observations(np.array(outcomes))
     y = first.copy()
     made.log_density(y)
-    np.testing.assert_array_equal(made.log_densities(first), made.components.log_densities(first))
-    np.testing.assert_array_equal(made.log_densities(second), made.components.log_densities(second))
+
+    def expected(outcome):
+        return updated_shares(made.log_shares, made.components.log_densities(outcome))
+
+    np.testing.assert_array_equal(made.updated_shares(first), expected(first))
+    np.testing.assert_array_equal(made.updated_shares(second), expected(second))
     if y.ndim:
+        made.log_density(y)
         y[:] = second  # the same object, another outcome
-        np.testing.assert_array_equal(made.log_densities(y), made.components.log_densities(second))
+        np.testing.assert_array_equal(made.updated_shares(y), expected(second))
