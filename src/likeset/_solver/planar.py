@@ -20,6 +20,7 @@ from likeset._typing import EPS, Array
 
 TOLERANCE = 5e-4  # of the width found, at which refinement ends
 _MOST_CUTS = 60  # of one question
+_ENDLESS_CUTS = 16  # after which what is infinite on the polygon may be so on C
 _PHASE_ONE = 80
 _PIECES = 12  # that an edge, and what is left of it, is cut into
 _SPLITS = 5
@@ -90,14 +91,14 @@ class Outline:
         if self.centre is not None:
             best = origin = float(self._G(F, H, self.centre[None])[0])
         bound = inf
-        for _ in range(_MOST_CUTS):
+        for cuts in range(_MOST_CUTS):
             if self.is_empty:
                 return -inf, -inf
             scale = max(best - origin, 1e-12 * abs(best)) if best > -inf else inf
             tolerance = 0.25 * TOLERANCE * scale if 0.0 < scale < inf else 0.0
             here, at = self._on_edges(F, H, best, tolerance)
             bound = min(bound, here)
-            if bound == inf or self.centre is None or bound - best <= TOLERANCE * scale:
+            if self.centre is None or bound - best <= TOLERANCE * scale or (bound == inf and cuts == _ENDLESS_CUTS):
                 break
             attained = self._cut_towards(at)
             if attained is None:  # the point itself is in C
@@ -132,7 +133,7 @@ class Outline:
             with np.errstate(invalid="ignore"):
                 bounds = bounds + np.where(np.isfinite(rounding), rounding, 0.0)
             bounds = np.where(np.isnan(bounds), inf, bounds)
-            own = np.where(np.isnan(own), -inf, own)
+            own = np.where(np.isnan(own), inf, own)  # infinite parts of both signs: nothing is known there
             i = int(np.argmax(own))
             if own.ravel()[i] > top:
                 top, where = float(own.ravel()[i]), points.reshape(-1, 2)[i]
