@@ -31,6 +31,7 @@ import numpy as np
 
 from likeset._solver.problem import VoiceTable
 from likeset._typing import Array, Mask
+from likeset.errors import InvalidArgumentError
 from likeset.spaces.base import Space
 
 if TYPE_CHECKING:
@@ -72,9 +73,11 @@ class Voices(ABC):
         """Constructor arguments, for saving."""
 
     def of_edition(self, edition: int) -> Self:
-        """The same settings as a file of this edition means them; ValueError if there never was one."""
-        if edition != self.edition:
-            raise ValueError(f"{self!r} of edition {edition!r}")
+        """The same settings as a file of this edition means them; a typed error if there never was one."""
+        if type(edition) is not int or edition != self.edition:
+            raise InvalidArgumentError(
+                "edition", edition, f"is none of {type(self).__name__}'s", "a newer likeset may know it"
+            )
         return self
 
     def label(self, spread: float) -> int:

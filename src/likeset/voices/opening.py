@@ -72,7 +72,7 @@ class OpeningWindows(Voices):
 
     def of_edition(self, edition: int) -> Self:
         """Of the first one, 0: columns without a common unit were measured as they came."""
-        if edition not in (0, 1):
+        if type(edition) is not int or edition not in (0, 1):
             return super().of_edition(edition)
         other = copy.copy(self)
         other.edition = edition
