@@ -35,8 +35,7 @@ def test_lines_of_a_pipe_come_when_they_are_written():
         assert (until_there(source), source(), source()) == (b"four", b"", b"")
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_stream_that_fails_has_ended():
+def test_a_stream_that_fails_has_ended(capfd):
     class Hanging:
         said = False
 
@@ -48,6 +47,7 @@ def test_a_stream_that_fails_has_ended():
 
     source = Arriving(Hanging())
     assert [until_there(source) for _ in range(3)] == [b"one\n", b"two", b""]
+    assert "hung up" in capfd.readouterr().err
 
 
 def grown(path):

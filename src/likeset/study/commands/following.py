@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import deque
 from pathlib import Path
@@ -84,6 +85,8 @@ class Arriving:
         try:
             while piece := stream.read1(_PIECE):
                 self._pieces.put(piece)
+        except (OSError, ValueError) as error:
+            print(f"likeset: the input failed, and ends here: {error}", file=sys.stderr, flush=True)
         finally:  # a stream that fails has ended, too: nobody waits for more of it
             self._pieces.put(b"")
 
