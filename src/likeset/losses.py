@@ -16,7 +16,6 @@ with L inside: where L is straight-line code (:mod:`likeset.elementwise`), sever
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from inspect import signature
 from typing import Any
 
@@ -29,6 +28,7 @@ from numba.np.unsafe import ndarray as unsafe
 
 from likeset._typing import Array, IntArray
 from likeset.compiling import kernel
+from likeset.parts import worked_out
 
 FOREIGN = -1  # stands where the number of a built-in curve does
 BLOCK = 256  # a constant, so that the compiler knows that rows of a block do not overlap
@@ -60,11 +60,11 @@ class Loss:
         self.function, self.remainder = function, remainder
         self.parameter_count = len(signature(_plain(function)).parameters) - 2
 
-    @cached_property
+    @worked_out
     def _compiled(self) -> Any:
         return _loop(_with_nothing(_inlined(self.function)), self.parameter_count)
 
-    @cached_property
+    @worked_out
     def _compiled_remainder(self) -> Any:
         own = _subtracted(_inlined(self.function)) if self.remainder is None else _inlined(self.remainder)
         return _loop(own, self.parameter_count)

@@ -1,4 +1,4 @@
-"""Three shortcuts through numba's compiler, for :mod:`likeset.compiling`.
+"""Two shortcuts through numba's compiler, for :mod:`likeset.compiling`.
 
 Numba optimises every function and turns it into machine code by itself, and then does so again inside each function
 that calls it. A function that only kernels call needs neither: :class:`PartCompiler` stops once its code is written
@@ -9,10 +9,7 @@ While types are inferred, numba looks up operations in tables whose keys hold al
 compares them property by property, a hundred thousand times. :class:`Settings` compares the dictionary behind them,
 which saves another tenth.
 
-LLVM unrolls loops, after it has made vector instructions of them: more machine code, which takes a third longer to
-make and runs no faster here. :class:`RolledLoops` tells it not to.
-
-All go through ``pipeline_class``, the door that numba has for this, and touch no function but ours.
+Both go through ``pipeline_class``, the door that numba has for this, and touch no function but ours.
 """
 
 # mypy: disable-error-code="misc, no-untyped-call, attr-defined"
@@ -20,10 +17,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import binding
 from numba import _dynfunc
-from numba.core import config
-from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.typed_passes import NativeLowering, NopythonRewrites
@@ -42,40 +37,6 @@ class Settings(Flags):
 
     def __hash__(self) -> int:
         return hash(Settings)
-
-
-class RolledLoops(JITCPUCodegen):
-    """Numba's code generator itself, all it has and holds included, but for loops that stay as they are."""
-
-    def __init__(self, numbas: Any) -> None:
-        self.__dict__ = numbas.__dict__
-
-    def _pass_builder(self, **wanted: Any) -> Any:
-        settings = binding.create_pipeline_tuning_options()
-        settings.speed_level = wanted.get("opt", config.OPT)
-        settings.loop_vectorization = wanted.get("loop_vectorize", config.LOOP_VECTORIZE)
-        settings.slp_vectorization = wanted.get("slp_vectorize", config.SLP_VECTORIZE)
-        settings.loop_unrolling = False
-        return binding.create_pass_builder(self._tm, settings)
-
-
-def code_generator(numbas: Any) -> Any:
-    """Of ours where LLVM has the newer passes; with the older ones, numba's."""
-    known = hasattr(binding, "create_pipeline_tuning_options") and hasattr(numbas, "_pass_builder")
-    return RolledLoops(numbas) if known else numbas
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class KernelLowering(NativeLowering):
-    """Numba's own pass, with settings of LLVM of ours."""
-
-    _name = "likeset_kernel_lowering"
-
-    def run_pass(self, state: Any) -> bool:
-        """Write a function down and compile it."""
-        state.library = JITCodeLibrary(code_generator(state.targetctx.codegen()), state.func_id.func_qualname)
-        state.library.enable_object_caching()
-        return bool(super().run_pass(state))
 
 
 class Part(JITCodeLibrary):
@@ -103,7 +64,7 @@ class PartLowering(NativeLowering):
 
     def run_pass(self, state: Any) -> bool:
         """Numba's own pass, but for what it does after that to make the function callable."""
-        state.library = Part(code_generator(state.targetctx.codegen()), state.func_id.func_qualname)
+        state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)
         described, written = state["cr"].fndesc, state["cr"]
@@ -115,9 +76,9 @@ class PartLowering(NativeLowering):
 
 
 class KernelCompiler(Compiler):
-    """Numba's compiler, with settings that are quick to compare, and :class:`KernelLowering` as its last step."""
+    """Numba's compiler, with settings that are quick to compare."""
 
-    lowering: type[NativeLowering] = KernelLowering
+    lowering: type[NativeLowering] = NativeLowering
 
     def __init__(
         self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Any, locals: Any
@@ -135,6 +96,6 @@ class KernelCompiler(Compiler):
 
 
 class PartCompiler(KernelCompiler):
-    """The same with :class:`PartLowering`."""
+    """The same with :class:`PartLowering` as its last step."""
 
     lowering = PartLowering

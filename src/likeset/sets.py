@@ -8,7 +8,6 @@ extrema of x'theta over C are exact. Here is the user's side: covariates and par
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from likeset.evidence.alarm import Diagnosis
 from likeset.evidence.evidence import ROUNDING, Evidence
 from likeset.evidence.unknown_scale import AnyEvidence
 from likeset.families.base import Family
+from likeset.parts import worked_out
 from likeset.spaces.linear import Linear
 
 __all__ = ["LikelihoodSet", "Support"]
@@ -88,7 +88,7 @@ class LikelihoodSet(Answering):
         empty = not self._evidence.says_nothing and self._kernel.status == "empty"
         return empty or self._refuted_by_pairs
 
-    @cached_property
+    @worked_out
     def _refuted_by_pairs(self) -> bool:
         return refuted_by_pairs(self)
 
@@ -366,7 +366,7 @@ class LikelihoodSet(Answering):
             raise InvalidArgumentError("dim", dim, "is not 2", "boundary curves exist for two-dimensional theta only")
         return outline(self, positive_integer("n_points", n_points, 10**6, "every point takes many evaluations"))
 
-    @cached_property
+    @worked_out
     def centre(self) -> Array:
         """A parameter well inside the set (about the maximum-likelihood one), in the user's coordinates."""
         return self._basis.lift(self._answering().centre[None, :], np.zeros(1), np.zeros((1, 0)))[0]

@@ -67,6 +67,9 @@ def prepare(target: MixtureSet) -> Kernel:
 
 def reduced(target: MixtureSet) -> MixtureSet | Ball:
     """The same set without groups and voices that say nothing about theta; the ball if none is left."""
+    all_heard = _is_joint(target) and target.voices.heard == len(target.X) and target.level < math.inf
+    if all_heard and is_quadratic(target.terms) and np.count_nonzero(target.X):
+        return target  # the usual case, cheaply; single rows of zeros do no harm there
     target = _without_flat_groups(target)
     if len(target.voices.members) == 0 and len(target.voices.log_shares):
         return Ball(target.X.shape[1], target.bound, empty=_is_above(target.voices.log_shares, target.level))
@@ -126,7 +129,7 @@ def _without_flat_groups(target: MixtureSet) -> MixtureSet:
     """
     flat: Mask = directionless(target.X, None)
     voices = target.voices
-    if not flat.any() or not flat[voices.members].any():
+    if not np.count_nonzero(flat) or not flat[voices.members].any():
         return target
     constants = np.where(flat, target.gains + term_values(target.terms, np.zeros(len(flat))), 0.0)
     owners, kept = voices.owners, ~flat[voices.members]

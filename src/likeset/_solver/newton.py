@@ -187,6 +187,29 @@ def _evaluate(F: CurveSum, ridge: float, theta: Array, slope: Array, weight: Arr
     return value, size
 
 
+@kernel()
+def measured_sum(F: CurveSum, theta: Array, found: Array) -> None:
+    """To found: F(theta) summed without loss, the sum of its parts' sizes, sum_k |phi_k'| |x_k|, sum_k phi_k' z_k."""
+    X, curve, a, s, origins = F.X, F.curve, F.a, F.s, F.origins
+    value, lost, size, reach, pull = 0.0, 0.0, 0.0, 0.0, 0.0
+    for k in range(X.shape[0]):
+        z, square = 0.0, 0.0
+        for i in range(theta.shape[0]):
+            z += X[k, i] * theta[i]
+            square += X[k, i] * X[k, i]
+        if origins.shape[0] == 0:
+            part, part_size, slope, _ = term_all(curve, a[k], s[k], z)
+        else:
+            part, part_size, slope, _ = term_all_from(curve, a[k], s[k], origins[k], z)
+        total = value + part
+        lost += value - total + part if abs(value) >= abs(part) else part - total + value
+        value = total
+        size += part_size
+        reach += abs(slope) * math.sqrt(square)
+        pull += slope * z
+    found[0], found[1], found[2], found[3] = value + lost if abs(value) < math.inf else value, size, reach, pull
+
+
 def minimise_over_ball(X: Array, terms: SmoothTerms, ridge: float, bound: float, start: Array, goal: Goal) -> Minimum:
     """The same as :func:`newton_ball` for any smooth terms: curves go there, user functions are met here."""
     start = np.ascontiguousarray(start, dtype=np.float64)

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from math import inf
 from typing import Any, Protocol
 
@@ -36,6 +35,7 @@ from likeset._solver.problem import Terms
 from likeset._typing import EPS, Array
 from likeset.arguments import positive
 from likeset.errors import InvalidArgumentError
+from likeset.parts import worked_out
 
 FURTHEST = 650.0  # |log s| beyond which no data can tell: e^650 is about the largest number there is
 _STEPS = 100
@@ -117,13 +117,13 @@ class MarginalGain:
         best = int(np.argmax(self.constants - self.powers * slopes))
         return float(np.log(self.powers[best]) - slopes[best])
 
-    @cached_property
+    @worked_out
     def _log_odds(self) -> Array:
         """Of p_j at t = 0."""
         with np.errstate(divide="ignore"):
             return np.log(self.slopes / self.offsets)
 
-    @cached_property
+    @worked_out
     def _at_zero(self) -> Array:
         """The summands where s vanishes."""
         return self.constants - self.powers * np.log(self.offsets)

@@ -21,7 +21,6 @@ between the two means exceeds the level, C lies on one side of it (:mod:`~likese
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import inf
 
 import numpy as np
@@ -29,6 +28,7 @@ import numpy as np
 from likeset._solver.evaluate import log_sum_exp
 from likeset._typing import EPS, Array
 from likeset.curves import Curve, curve_derivatives, curve_heights
+from likeset.parts import worked_out
 
 UNHEARD = 14.0  # nats below the level at which a node is left out: C grows, by next to nothing
 _BISECTIONS = 60
@@ -58,7 +58,7 @@ class PairSet:
     high: Array
     endless: bool = False
 
-    @cached_property
+    @worked_out
     def rounding(self) -> float:
         """By how much the left side may be off: its parts are large and cancel."""
         with np.errstate(over="ignore"):
@@ -118,7 +118,7 @@ class PairSet:
         with np.errstate(divide="ignore"):
             return np.log(m) if self.curve is Curve.EXPONENTIAL else np.log(m) - np.log1p(-m)
 
-    @cached_property
+    @worked_out
     def _in_means(self) -> tuple[Array, Array, Array]:
         """Failures a - s of every voice, c_u + u's of every node, and what multiplies m in its tilt."""
         fixed = self.log_nodes + self.nodes @ self.total_s

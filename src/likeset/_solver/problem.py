@@ -22,7 +22,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from math import inf
 from typing import Any, ClassVar
 
@@ -32,6 +31,7 @@ from numpy.typing import NDArray
 from likeset._typing import Array, IntArray, Mask
 from likeset.curves import Curve
 from likeset.losses import Loss, summed_losses
+from likeset.parts import worked_out
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ class LossTerms:
     weights: Array
     shifts: Array | None = None
 
-    @cached_property
+    @worked_out
     def shifts_or_zero(self) -> Array:
         """The shift of every point."""
         return np.zeros(len(self.points)) if self.shifts is None else self.shifts
 
-    @cached_property
+    @worked_out
     def owners(self) -> IntArray:
         """The k of every point."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
@@ -172,7 +172,9 @@ class Solution:
 
 def directionless(A: Array, outside: Array | None) -> Mask:
     """Rows that are zero, inside and outside the span: a'theta is zero whatever theta is."""
-    flat: Mask = np.logical_not(np.logical_or.reduce(A != 0.0, axis=1))
+    if np.count_nonzero(A) == A.size and A.shape[1]:  # the usual case, cheaply
+        return np.zeros(len(A), dtype=bool)
+    flat: Mask = np.logical_not(np.logical_or.reduce(A, axis=1))
     return flat if outside is None else flat & (outside == 0.0)
 
 
@@ -223,10 +225,10 @@ class Kernel(ABC):
         if self.status == "empty":
             return Solution(np.full(n, -inf), np.full((n, d + (outside is not None)), np.nan), np.full(n, -inf))
         flat = directionless(A, outside)
-        if flat.any():
+        if np.count_nonzero(flat):
             points = np.tile(np.append(self.centre, 0.0)[: d + (outside is not None)], (n, 1))
             values, upper = np.zeros(n), np.zeros(n)
-            if not flat.all():
+            if np.count_nonzero(flat) < n:
                 some = [None if part is None else part[~flat] for part in (outside, near)]
                 found = self.solve(A[~flat], tolerance, *some)
                 values[~flat], points[~flat], upper[~flat] = found.values, found.points, found.upper
@@ -236,7 +238,7 @@ class Kernel(ABC):
         return self._solve_outside(A, outside, near, tolerance)
 
     def _solve_outside(self, A: Array, outside: Array, near: Array | None, tolerance: float) -> Solution:
-        if not outside.any():
+        if not np.count_nonzero(outside):
             found = self._solve(A, near, tolerance)
             return Solution(found.values, np.column_stack([found.points, np.zeros(len(A))]), found.upper)
         if near is not None:
@@ -267,19 +269,21 @@ class VoiceTable:
         """One voice that holds everything."""
         return cls(np.array([0, count]), np.arange(count), np.zeros(1))
 
-    @cached_property
+    @worked_out
     def owners(self) -> IntArray:
         """The window of every entry of ``members``."""
         return np.repeat(np.arange(len(self.log_shares)), np.diff(self.starts))
 
-    @cached_property
+    @worked_out
     def heard(self) -> int:
         """How many covariates some window holds."""
         return len(self.members) if len(self.log_shares) == 1 else len(np.unique(self.members))
 
-    @cached_property
+    @worked_out
     def speaking(self) -> tuple[VoiceTable, float]:
         """The windows that hold something, and log of the sum of the other ones' shares."""
+        if len(self.log_shares) == 1 and len(self.members):
+            return self, -inf
         holds = self.starts[1:] > self.starts[:-1]
         if holds.all():
             return self, -inf

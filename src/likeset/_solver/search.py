@@ -12,7 +12,6 @@ look near it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from math import exp, inf, log
 from typing import Protocol
 
@@ -21,6 +20,7 @@ import numpy as np
 from likeset._solver.concave import ConcaveSearch
 from likeset._solver.problem import Kernel, Solution
 from likeset._typing import Array
+from likeset.parts import worked_out
 
 GAP = 1e-7
 SHARP = 0.1  # share of it that bounds at one p may be apart: what they are apart cannot be closed by the search
@@ -64,7 +64,7 @@ class SearchKernel(Kernel):
 
     # -- where the set is ---------------------------------------------------------------------------------------
 
-    @cached_property
+    @worked_out
     def _plausible(self) -> tuple[float, bool]:
         """A p at which the set is not empty, and True; or False, and whether it is certain that there is none."""
         if self.at(self._start).status != "empty":
@@ -99,23 +99,23 @@ class SearchKernel(Kernel):
             search.learn(where, *self.depth(p_of(where)))
         return p_of(search.best[1]), True  # too close to tell: not certain to be empty
 
-    @cached_property
+    @worked_out
     def status(self) -> str:  # type: ignore[override]
         """Empty if it is certain that no p has a plausible theta, a point if none was found."""
         best, found = self._plausible
         return ("regular" if self.at(best).status != "empty" else "point") if found else "empty"
 
-    @cached_property
+    @worked_out
     def centre(self) -> Array:  # type: ignore[override]
         """That of the set at a plausible p."""
         return self.at(self._plausible[0]).centre
 
-    @cached_property
+    @worked_out
     def interval(self) -> tuple[float, float]:
         """The least and the largest p at which some theta is plausible, outward."""
         return self._interval(1e-9)
 
-    @cached_property
+    @worked_out
     def _rough_interval(self) -> tuple[float, float]:
         return self._interval(ROUGH)
 

@@ -10,7 +10,6 @@ contrast, and gives ranges of the covariates' z to start from. For an announced 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from math import inf
 
 import numpy as np
@@ -21,6 +20,7 @@ from likeset._solver.tilt_search import Search
 from likeset._solver.tilt_terms import Ratios, Tilt
 from likeset._solver.voice_sums import group_pulls
 from likeset._typing import Array, IntArray, Mask
+from likeset.parts import worked_out
 
 OPEN = 0.02  # between theta_b and the bound, of the distance to the centre: then quieter tilts are not tried
 _QUIETER = (0.0, 1.0, 2.0, 4.0)  # nats
@@ -112,7 +112,7 @@ class TiltedKernel(Kernel):
         values = np.minimum(np.einsum("ij,ij->i", A, points), upper) if self._attained else np.full(len(A), -inf)
         return Solution(values, points, upper)
 
-    @cached_property
+    @worked_out
     def _attained(self) -> bool:
         """Whether a point of C is known: the centre, on the way to which all others are looked for."""
         return float(self._height(self.centre[None])[0]) <= self._level

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
 from math import log
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ from likeset.evidence.scale_voices import ScaleVoices
 from likeset.evidence.unknown_scale import AnyEvidence, ScaleEvidence
 from likeset.evidence.unknown_shape import ShapeEvidence
 from likeset.families.base import Family
-from likeset.parts import MadeFromParts
+from likeset.parts import MadeFromParts, worked_out
 from likeset.spaces.base import Basis, Space
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class Answering(MadeFromParts):
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_own_sets": {}, "_pairs": {}}
 
-    @cached_property
+    @worked_out
     def _kernel(self) -> Kernel:
         if not (self._convex or self._evidence.says_nothing):
             raise NotConvexError(

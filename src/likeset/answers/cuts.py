@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
 from math import inf
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from likeset.answers.support import Support
 from likeset.arguments import positive, real_array, signs
 from likeset.errors import EmptySetError, InvalidArgumentError, ShapeError
 from likeset.evidence.unknown_shape import ShapeEvidence
+from likeset.parts import worked_out
 
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet
@@ -137,7 +137,7 @@ class CutSet:
             return True
         return False
 
-    @cached_property
+    @worked_out
     def _bounds(self) -> CutBounds:
         whole, bound = self.whole, self.whole.space.bound
         if bound == inf:

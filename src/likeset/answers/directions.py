@@ -13,9 +13,12 @@ from likeset.spaces.base import IN_SPAN, Basis, Space
 
 def split(bound: float, inside: Array, outside: Array) -> tuple[Array, Array]:
     """Lengths outside the span that are solved for, and what the others, which are tiny, can add at most."""
-    if not outside.any():
+    if not np.count_nonzero(outside):
         return outside, outside
-    tiny = outside <= IN_SPAN * np.hypot(np.linalg.norm(inside, axis=1), outside)
+    squares = outside * outside  # where these vanish, or overflow, a length is tiny, which is as good a bound
+    tiny = squares <= IN_SPAN**2 * (np.einsum("ij,ij->i", inside, inside) + squares)
+    if not np.count_nonzero(tiny):
+        return outside, np.zeros(len(outside))
     spill = np.zeros(len(outside))
     np.multiply(bound, outside, out=spill, where=tiny & (outside > 0))
     return np.where(tiny, 0.0, outside), spill

@@ -9,7 +9,6 @@ comes from the solver for ellipsoids cut with a ball).
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from likeset._solver.problem import CurveTerms, LevelSet
 from likeset._typing import Array
 from likeset.curves import Curve
 from likeset.errors import EmptySetError
+from likeset.parts import worked_out
 from likeset.spaces.base import Basis, Space
 
 _OUTWARD = 1e-10  # relative; far above the rounding of the solves below
@@ -108,7 +108,7 @@ class Ellipsoid:
             off = outside**2 / self._outside
         return np.sqrt(squared + np.where(outside > 0, off, 0.0))
 
-    @cached_property
+    @worked_out
     def _factor(self) -> Array:
         with SingleThreadedBlas():
             try:
@@ -118,7 +118,7 @@ class Ellipsoid:
                 padded = self._precision + 1e-13 * (size or 1e-300) * np.eye(len(self._precision))
                 return np.asarray(np.linalg.cholesky(padded), dtype=np.float64)
 
-    @cached_property
+    @worked_out
     def _cut(self) -> Kernel:
         """The ellipsoid and the ball, with one more coordinate for the part of a direction outside the span."""
         d = len(self._centre)

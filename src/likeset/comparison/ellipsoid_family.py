@@ -7,7 +7,6 @@ One eigendecomposition of sum x x' answers all b and all directions.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from likeset._typing import Array
 from likeset.comparison.least_squares import LeastSquares
 from likeset.errors import EmptySetError
+from likeset.parts import worked_out
 from likeset.spaces.base import Basis, Space
 
 _OUTWARD = 1e-10
@@ -33,13 +33,13 @@ class EllipsoidFamily:
         self._squared_radius, self._grid = squared_radius, grid
         self._slack = _OUTWARD * (squared_radius + sums.energy)
 
-    @cached_property
+    @worked_out
     def _spectrum(self) -> tuple[Array, Array, Array]:
         """Eigenvectors and eigenvalues (d, 1) of sum x x', and sum x y in the eigenbasis (d, 1)."""
         values, vectors = np.linalg.eigh(self._gram)
         return vectors, np.maximum(values, 0.0)[:, None], (vectors.T @ self._moment)[:, None]
 
-    @cached_property
+    @worked_out
     def _squared_radii(self) -> Array:
         """R^2 + b B^2 - b y'(K + bI)^-1 y for every b, rounded outward."""
         _, values, moment = self._spectrum

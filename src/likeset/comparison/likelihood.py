@@ -9,7 +9,6 @@ with N_t, minus the log of the method's numerator, given by the method. Extrema,
 from __future__ import annotations
 
 import math
-from functools import cached_property
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from likeset.comparison.base import Stream
 from likeset.evidence.evidence import Evidence
 from likeset.evidence.unknown_scale import evidence_of
 from likeset.families.merged import with_columns
+from likeset.parts import worked_out
 from likeset.sets import LikelihoodSet
 
 _GAP = 1e-10  # nats
@@ -36,7 +36,7 @@ class LevelSnapshot(LikelihoodSet):
 
     has_other_levels = False
 
-    @cached_property
+    @worked_out
     def radius(self) -> float | None:
         """Nats that a parameter may fall short of the most likely one in Theta; negative if the set is empty."""
         return height(self)

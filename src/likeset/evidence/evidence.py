@@ -19,8 +19,7 @@ out; one that holds nothing has ratio one.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from math import inf
+from math import inf, isfinite
 from typing import ClassVar
 
 import numpy as np
@@ -36,6 +35,7 @@ from likeset._typing import EPS, Array, IntArray
 from likeset.evidence.at_all_levels import AtAllLevels
 from likeset.evidence.few_groups import MANY, few_groups
 from likeset.evidence.own_levels import OwnLevels
+from likeset.parts import worked_out
 
 _CENTRES = 5  # of sets at higher levels that are looked at
 ROUNDING = 64 * EPS
@@ -48,7 +48,8 @@ class Groups:
     covariates    as given, one row per distinct covariate
     coordinates   of these in the basis
     outside       lengths outside its span
-    owners        the covariate of every group, or the combination, counted after the covariates
+    owners        the covariate of every group, or the combination, counted after the covariates; every covariate has a
+                  group, and the first ones of all of them come in their order
     loads         combinations sum_k loads[k, j] x_k of covariates, one per column, that directional voices look along
     """
 
@@ -58,27 +59,25 @@ class Groups:
     owners: IntArray
     loads: Array | None = None
 
-    @cached_property
+    @property
     def one_each(self) -> bool:
-        """Whether groups are covariates."""
-        if self.loads is not None or len(self.owners) != len(self.covariates):
-            return False
-        return bool((self.owners == np.arange(len(self.owners))).all())
+        """Whether groups are covariates: as many as there are of them, then, and in the same order."""
+        return self.loads is None and len(self.owners) == len(self.covariates)
 
-    @cached_property
+    @worked_out
     def rows(self) -> Array:
         """Coordinates of the covariates and of the combinations."""
         own = self.coordinates
         return own if self.loads is None else np.vstack([own, self.loads.T @ own])
 
-    @cached_property
+    @worked_out
     def lengths(self) -> Array:
         """|x| of every group, in the basis; of a combination, the sum of those it is made of."""
         own = np.linalg.norm(self.coordinates, axis=1)
         more = [] if self.loads is None else [np.abs(self.loads).T @ own]
         return self._taken(np.concatenate([own, *more]))
 
-    @cached_property
+    @worked_out
     def sticking_out(self) -> Array:
         """How far every group sticks out of the basis at most."""
         more = [] if self.loads is None else [np.abs(self.loads).T @ self.outside]
@@ -120,13 +119,15 @@ class Evidence(OwnLevels):
     convex: ClassVar[bool] = True  # in theta
     _at_all_levels: AtAllLevels = field(default_factory=AtAllLevels, repr=False, compare=False, kw_only=True)
 
-    @cached_property
+    @worked_out
     def known_gains(self) -> Array:
         """The gains, zero for groups that no audible voice holds: an outcome was forecast with density zero."""
+        if isfinite(self.gains.dot(self.gains)):  # the usual case, cheaply
+            return self.gains
         lost = np.isneginf(self.gains)
         return np.where(lost, 0.0, self.gains) if lost.any() else self.gains
 
-    @cached_property
+    @worked_out
     def audible(self) -> VoiceTable:
         """The voices whose ratio is not zero for good: those without an outcome that was forecast with density zero."""
         voices = self.voices
@@ -138,7 +139,7 @@ class Evidence(OwnLevels):
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return VoiceTable(starts, voices.members[keep[owners]], voices.log_shares[keep])
 
-    @cached_property
+    @worked_out
     def says_nothing(self) -> bool:
         """Whether log R is the same for every theta, and below the threshold."""
         return len(self.audible.members) == 0 or self.threshold == inf
@@ -166,20 +167,20 @@ class Evidence(OwnLevels):
         sizes = 1.0 + voice_exponents(self.audible, parts).max(axis=1, initial=0.0)
         return found, 4 * ROUNDING * sizes
 
-    @cached_property
+    @worked_out
     def size(self) -> float:
         """The sum of the gains' sizes, which the rounding of log R is proportional to."""
         return float(np.abs(self.known_gains).sum())
 
     # -- all of them --------------------------------------------------------------------------------------------
 
-    @cached_property
+    @worked_out
     def charge(self) -> float:
         """Nats by which bounds raise the threshold, because covariates were merged to numerical rank.
 
         See :mod:`likeset._solver.charge`.
         """
-        if not self.groups.outside.any():
+        if not np.count_nonzero(self.groups.outside):
             return 0.0
         squares = np.where(np.isneginf(self.gains), 0.0, self.groups.sticking_out**2)
         if not squares.any():
@@ -196,12 +197,12 @@ class Evidence(OwnLevels):
         """Whether the kernel has a closed form; it is not prepared for this."""
         return _solver.has_closed_form(self._target)
 
-    @cached_property
+    @worked_out
     def kernel(self) -> Kernel:
         """What answers for extrema and emptiness."""
         return _solver.prepare_reduced(self._target)
 
-    @cached_property
+    @worked_out
     def _target(self) -> MixtureSet | Ball:
         gains = self.known_gains
         owners = None if self.groups.one_each else self.groups.owners

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import exp, inf, log
 from typing import Any, ClassVar
 
@@ -41,6 +40,7 @@ from likeset.evidence.few_groups import FewGroups, few_groups
 from likeset.evidence.noiseless import fits_without_noise, noiseless
 from likeset.evidence.own_levels import OwnLevels
 from likeset.evidence.voices_by_scale import VoicesByScale
+from likeset.parts import worked_out
 from likeset.voices.directions import Measured
 
 _FURTHEST = 600.0  # |log s| up to which kernels are asked
@@ -107,7 +107,7 @@ class ScaleVoices(OwnLevels):
         members = np.concatenate([everything, heard.members])
         return VoiceTable(starts, members, np.append(self.own, heard.log_shares))
 
-    @cached_property
+    @worked_out
     def says_nothing(self) -> bool:
         """Whether log R is the same for every theta, and below the threshold."""
         return len(self.by_scale.table.members) == 0 or self.threshold == inf
@@ -141,7 +141,7 @@ class ScaleVoices(OwnLevels):
             sizes = np.exp(t) * parts.max(axis=1, initial=0.0) + self.by_scale.sizes(t)
         return ratio, 4 * ROUNDING * (1.0 + sizes)
 
-    @cached_property
+    @worked_out
     def size(self) -> float:
         """What the rounding of log R is proportional to."""
         return float(self.by_scale.sizes(np.array([self._start]))[0]) if not self.says_nothing else 0.0
@@ -191,7 +191,7 @@ class ScaleVoices(OwnLevels):
         parts = (self.groups, self.terms, self.gains, self.voices, self.own, self.own_gain, self.bound)
         return self._at_all_levels.once(parts, name, make)
 
-    @cached_property
+    @worked_out
     def _span(self) -> tuple[float, float]:
         """The t that are searched."""
         low, high = self.terms.range
@@ -216,7 +216,7 @@ class ScaleVoices(OwnLevels):
             return Ball(self.groups.coordinates.shape[1], self.bound, empty=empty)
         return self.at(t).kernel
 
-    @cached_property
+    @worked_out
     def _start(self) -> float:
         """A t that should be plausible: the kindest to the theta that fits best."""
         F = self._once("least", self._least)
@@ -242,7 +242,7 @@ class ScaleVoices(OwnLevels):
         )  # fmt: skip
         return self._sums(self._losses((self.groups.coordinates @ joint.kernel.centre)[None])[0])
 
-    @cached_property
+    @worked_out
     def charge(self) -> float:
         """Nats by which bounds raise the threshold, because covariates were merged to numerical rank."""
         kernel = self.kernel
@@ -251,7 +251,7 @@ class ScaleVoices(OwnLevels):
         ends = (-log(p) for p in (*kernel._rough_interval, kernel._plausible[0]))
         return max(self.at(min(max(t, self._span[0]), self._span[1])).charge for t in ends)
 
-    @cached_property
+    @worked_out
     def kernel(self) -> Kernel:
         """What answers for extrema and emptiness."""
         if self.says_nothing:
@@ -263,7 +263,7 @@ class ScaleVoices(OwnLevels):
             self._kernel_at, self._depth, exp(-high), exp(-low), exp(-self._start), self.bound, inverse=True
         )  # fmt: skip
 
-    @cached_property
+    @worked_out
     def _refuted_at_every_scale(self) -> bool:
         """Whether R is above the level even where a theta explains every outcome, at whatever scale above zero."""
         nothing = np.zeros((1, len(self.by_scale.table.log_shares)))
@@ -271,7 +271,7 @@ class ScaleVoices(OwnLevels):
         rounding = 64 * EPS * (1.0 + float(self.by_scale.sizes(t)[0]))
         return float(self.by_scale.at(nothing, t)[0]) > self.threshold + _CLEARLY + rounding
 
-    @cached_property
+    @worked_out
     def _noiseless(self) -> Kernel:
         """The set at scale zero: every theta that explains all outcomes, up to rounding; none if there is noise."""
         dimension = self.groups.coordinates.shape[1]

@@ -10,7 +10,6 @@ contrasts (:mod:`likeset._solver.tilted`).
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cached_property
 from math import inf, log
 from typing import ClassVar
 
@@ -24,6 +23,7 @@ from likeset._solver.tilted import TiltedKernel
 from likeset._typing import Array
 from likeset.curves import Curve
 from likeset.evidence.evidence import ROUNDING, Evidence
+from likeset.parts import worked_out
 from likeset.voices.tilts import Tilted, effects
 
 
@@ -41,7 +41,7 @@ class TiltedEvidence(Evidence):
     silent: float
     convex: ClassVar[bool] = False
 
-    @cached_property
+    @worked_out
     def _tilts(self) -> list[Tilt]:
         found, t = [], self.tilted
         for j in range(len(t.which)):
@@ -58,7 +58,7 @@ class TiltedEvidence(Evidence):
         """The convex part: never above log R."""
         return Evidence(**{field.name: getattr(self, field.name) for field in fields(Evidence)})
 
-    @cached_property
+    @worked_out
     def says_nothing(self) -> bool:
         """Whether log R is the same for every theta, and below the threshold."""
         return self.threshold == inf or (len(self.audible.members) == 0 and not len(self.tilted.index))
@@ -95,7 +95,7 @@ class TiltedEvidence(Evidence):
         """Never."""
         return False
 
-    @cached_property
+    @worked_out
     def kernel(self) -> Kernel:
         """What answers for extrema and emptiness."""
         others = self.others

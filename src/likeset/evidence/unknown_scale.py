@@ -12,7 +12,6 @@ Since log R(theta) grows with F(theta), the set is { F <= F* } cut with Theta: t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import inf
 from typing import Any, TypeAlias
 
@@ -29,6 +28,7 @@ from likeset.evidence.judging import Judging
 from likeset.evidence.noiseless import fits_without_noise
 from likeset.evidence.scale_voices import ScaleVoices
 from likeset.evidence.unknown_shape import ShapeEvidence
+from likeset.parts import worked_out
 
 
 def evidence_of(
@@ -72,14 +72,14 @@ class ScaleEvidence(Judging):
     bound: float
     own_gain: Gain | None = None
 
-    @cached_property
+    @worked_out
     def gain(self) -> Gain:
         """G."""
         if self.own_gain is not None:
             return self.own_gain
         return PlainGain(float((self.gains + self.terms.constants).sum()), float(self.terms.counts.sum()))
 
-    @cached_property
+    @worked_out
     def says_nothing(self) -> bool:
         """Whether log R is the same for every theta, and below the threshold."""
         return not self.terms.counts.any() or bool(np.isneginf(self.gains).any()) or self.threshold == inf
@@ -129,19 +129,19 @@ class ScaleEvidence(Judging):
         t = projected(self.gain, np.array([max(height + float(self.terms.rest.sum()), 0.0)]), self.terms.range)[1]
         return float(np.exp(-t[0]))
 
-    @cached_property
+    @worked_out
     def size(self) -> float:
         """What the rounding of log R is proportional to."""
         return self.gain.size(self._largest[1])
 
     # -- all of them --------------------------------------------------------------------------------------------
 
-    @cached_property
+    @worked_out
     def _largest(self) -> tuple[float, float]:
         """F* and the log s where it is attained."""
         return largest(self.gain, self.threshold, self.terms.range)
 
-    @cached_property
+    @worked_out
     def _level_set(self) -> Evidence:
         """The projected set, as evidence of scale one: terms without gains, and F* as the threshold."""
         rest = float(self.terms.rest.sum())
@@ -153,13 +153,13 @@ class ScaleEvidence(Judging):
         joint = VoiceTable.joint(len(self.gains))
         return Evidence(self.groups, self.terms.unit, np.zeros(len(self.gains)), joint, level, self.bound)
 
-    @cached_property
+    @worked_out
     def charge(self) -> float:
         """Nats by which bounds raise the threshold, because covariates were merged to numerical rank."""
         found = 0.0 if self.says_nothing else self._level_set.charge
         return found * float(np.exp(self._largest[1])) if found else 0.0
 
-    @cached_property
+    @worked_out
     def kernel(self) -> Kernel:
         """What answers for extrema and emptiness."""
         return self._level_set.kernel

@@ -11,7 +11,6 @@ blend over shapes, does not depend on the one that is tested.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import inf
 from typing import Any, ClassVar
 
@@ -25,6 +24,7 @@ from likeset._solver.voice_sums import voice_exponents
 from likeset._typing import Array
 from likeset.evidence.evidence import Evidence, Groups, depth_of
 from likeset.evidence.own_levels import OwnLevels
+from likeset.parts import worked_out
 
 _NEWTON = 80
 
@@ -52,7 +52,7 @@ class ShapeEvidence(OwnLevels):
             self._made[p] = Evidence(self.groups, terms, self.gains - free, self.voices, self.threshold, self.bound)
         return self._made[p]
 
-    @cached_property
+    @worked_out
     def says_nothing(self) -> bool:
         """Whether log R is the same for every theta, and below the threshold."""
         return not self.terms.weights.any() or self.at(self.terms.lo).says_nothing
@@ -81,17 +81,17 @@ class ShapeEvidence(OwnLevels):
         ]
         return np.concatenate([pair[0] for pair in found]), np.concatenate([pair[1] for pair in found])
 
-    @cached_property
+    @worked_out
     def size(self) -> float:
         """What the rounding of log R is proportional to."""
         return self.at(float(self._shapes(self._origin, None)[0])).size if len(self.gains) else 0.0
 
-    @cached_property
+    @worked_out
     def charge(self) -> float:
         """Nats by which bounds raise the threshold, because covariates were merged to numerical rank."""
         return 0.0 if self.says_nothing else self.at(float(self._shapes(self._origin, None)[0])).charge
 
-    @cached_property
+    @worked_out
     def kernel(self) -> Kernel:
         """What answers for extrema and emptiness."""
         if self.says_nothing:

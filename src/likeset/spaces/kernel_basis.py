@@ -30,7 +30,6 @@ The Gram identity is checked for every new row, and L L' - K_PP >= SURE E whenev
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +38,7 @@ from numpy.typing import NDArray
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._typing import EPS, Array
 from likeset.errors import InvalidArgumentError, NumericalError
+from likeset.parts import worked_out
 from likeset.spaces.base import IN_SPAN
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class RKHSBasis:
         """The points P."""
         return self._table.points[: self._size]
 
-    @cached_property
+    @worked_out
     def nuggets(self) -> Array:
         """e_p, for sections of length one."""
         return nuggets(self._size)
@@ -136,7 +136,7 @@ class RKHSBasis:
         """sqrt k(p, p)."""
         return self._table.lengths[: self._size]
 
-    @cached_property
+    @worked_out
     def joined(self) -> Array:
         """Coordinates of the points P: L scaled back."""
         return np.asarray(self.lengths[:, None] * self.factor)
@@ -229,12 +229,12 @@ class RKHSBasis:
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @worked_out
     def _places(self) -> NDArray[np.intp]:
         """The numbers of the points P in the domain."""
         return self.space.places(self.points)
 
-    @cached_property
+    @worked_out
     def _of_domain(self) -> tuple[Array, Array]:
         """Coordinates and lengths outside of all domain points."""
         inside, lengths = self._table.on_domain[:, : self._size], np.sqrt(self.space.domain_diagonal)

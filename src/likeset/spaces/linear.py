@@ -10,6 +10,7 @@ import numpy as np
 
 from likeset._typing import EPS, Array
 from likeset.arguments import LARGEST, positive, positive_integer, rows
+from likeset.compiling import REORDER, kernel
 from likeset.errors import InvalidArgumentError
 
 _SHORTEST = 1 / LARGEST  # of a covariate's largest entry; the square of a shorter one may be zero
@@ -32,10 +33,9 @@ class LinearBasis:
         inside = x @ self.vectors
         if self.vectors.shape[1] == len(self.vectors):
             return inside, np.zeros(len(x))
-        residual = x - inside @ self.vectors.T
-        squared = np.einsum("ij,ij->i", residual, residual)
-        rounding = _NEW_DIRECTION**2 * x.shape[1] * np.einsum("ij,ij->i", x, x)
-        return inside, np.where(squared > rounding, np.sqrt(squared), 0.0)
+        outside = np.empty(len(x))
+        lengths_apart(x, inside @ self.vectors.T, _NEW_DIRECTION * sqrt(x.shape[1]), outside)
+        return inside, outside
 
     def including(self, x: Array) -> LinearBasis:
         """Append the unit vector of the part of x outside the span, if there is one."""
@@ -86,6 +86,17 @@ class LinearBasis:
         return once - (once @ self.vectors) @ self.vectors.T
 
 
+@kernel(fastmath=REORDER)
+def lengths_apart(x: Array, y: Array, rounding: float, out: Array) -> None:
+    """Set out_i = |x_i - y_i| for rows x_i and y_i; zero where that is at most ``rounding`` |x_i|."""
+    for i in range(x.shape[0]):
+        length = apart = 0.0
+        for j in range(x.shape[1]):
+            length += x[i, j] * x[i, j]
+            apart += (x[i, j] - y[i, j]) * (x[i, j] - y[i, j])
+        out[i] = sqrt(apart) if apart > rounding * rounding * length else 0.0
+
+
 class Linear:
     """Linear predictors z = x'theta with Theta = { theta in R^dim : |theta| <= bound }; all of R^dim without a bound.
 
@@ -112,7 +123,10 @@ class Linear:
     def covariates(self, x: Any, name: str = "x") -> Array:
         """Rows of length dim, finite; of length zero, too: a control group coded 0 has z = 0 whatever theta is."""
         array = rows(name, x, self.dim)
-        usable = (np.abs(array) >= _SHORTEST).any(axis=1) | ~array.any(axis=1)
+        sizes = np.abs(array)
+        if array.size and sizes.min() >= _SHORTEST:  # the usual case, cheaply
+            return array
+        usable = (sizes >= _SHORTEST).any(axis=1) | ~array.any(axis=1)
         if not usable.all():
             index = int(np.argmin(usable))
             raise InvalidArgumentError(

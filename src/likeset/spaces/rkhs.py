@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._typing import EPS, Array
 from likeset.arguments import positive, positive_integer, real_array, rows
 from likeset.errors import InvalidArgumentError, ShapeError
+from likeset.parts import worked_out
 from likeset.spaces.kernel_basis import RKHSBasis
 from likeset.spaces.kernel_settings import kernel_from_settings, kernel_settings
 from likeset.spaces.menu import Menu
@@ -181,7 +181,7 @@ class RKHS:
         """k(x, y) / sqrt(k(x, x) k(y, y)) for all pairs of rows."""
         return np.asarray(self.kernel(x, y)) / np.sqrt(np.outer(self.diagonal(x), self.diagonal(y)))
 
-    @cached_property
+    @worked_out
     def rank(self) -> int | None:
         """An upper bound of the numerical rank of the functions on the domain; None without one."""
         if self.domain is None:
@@ -289,7 +289,7 @@ class RKHS:
             self._spectrum = np.where(values > len(values) * EPS * values[-1], values, 0.0), vectors
         return self._spectrum
 
-    @cached_property
+    @worked_out
     def _inverse_spectrum(self) -> Array:
         """1 / (eigenvalue + e), with e the size of the rounding errors of eigenvalues."""
         eigenvalues, _ = self._domain_spectrum()

@@ -23,7 +23,6 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from math import inf, log
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -32,6 +31,7 @@ import numpy as np
 from likeset._solver.problem import VoiceTable
 from likeset._typing import Array, Mask
 from likeset.errors import InvalidArgumentError
+from likeset.parts import worked_out
 from likeset.spaces.base import Space
 
 if TYPE_CHECKING:
@@ -186,12 +186,12 @@ class Membership:
         grown._table, grown._size, grown.opened = table, n + 1, opened
         return grown
 
-    @cached_property
+    @worked_out
     def table(self) -> VoiceTable:
         """Voices as the solver wants them: those that hold the same groups are one, with the sum of the shares."""
         return _merged(self.masks, self.log_shares)
 
-    @cached_property
+    @worked_out
     def whole_and_part(self) -> tuple[VoiceTable, float]:
         """The voices that may miss something one day, and the log of the share of those that never will.
 

@@ -26,7 +26,6 @@ W_k the total weight of covariate k. That ball replaces a missing or very large 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -40,6 +39,7 @@ from likeset._solver.span import Span, reduce_to_span
 from likeset._typing import EPS, Array, IntArray
 from likeset.compiling import kernel
 from likeset.curves import Curve
+from likeset.parts import worked_out
 
 NOTHING = 1e-200  # a level at which squares of residuals are lost
 LEAST_SLACK = 1e-13  # relative to the scale of F's summands; thinner sets are solved at this thickness
@@ -99,21 +99,26 @@ class Prepared(Kernel):
     owner: IntArray = field(repr=False)
     span: Span = field(repr=False)
     problem: Problem | None = field(repr=False)
-    model: QuadraticModel | None = field(repr=False)
+    whole_slack: float = field(repr=False)  # level - min F, at most
     slack: float = field(repr=False)
     reach: float = field(repr=False)
 
-    @cached_property
+    @worked_out
+    def model(self) -> QuadraticModel | None:
+        """What directions start from; None if F is constant."""
+        return None if self.problem is None else quadratic_model(self.problem, self.whole_slack)
+
+    @worked_out
     def padded(self) -> Prepared:
         """The same with a flat coordinate, also where the span has none yet."""
         d, bound = len(self.centre), self.level_set.bound
         level_set = replace(self.level_set, X=with_zero_column(self.level_set.X))
-        span, problem, model = self.span, self.problem, self.model
+        span, problem = self.span, self.problem
         if span.basis is not None:
             span = replace(span, basis=np.pad(span.basis, ((0, 1), (0, 0))), dimension=d + 1)
         elif problem is None:
             span = replace(span, dimension=d + 1)
-        if problem is not None and model is not None and not span.outside and bound < np.inf:
+        if problem is not None and not span.outside and bound < np.inf:
             if span.basis is None:
                 span = replace(span, basis=np.eye(d + 1, d), dimension=d + 1)
             span = replace(span, outside=True)
@@ -122,9 +127,8 @@ class Prepared(Kernel):
                 X=X, Xt=np.ascontiguousarray(X.T), slope=np.append(problem.slope, 0.0),
                 centre=np.append(problem.centre, 0.0), bound=bound,
             )  # fmt: skip
-            model = quadratic_model(problem, model.slack)
         centre = np.append(self.centre, 0.0)
-        return replace(self, centre=centre, level_set=level_set, span=span, problem=problem, model=model)
+        return replace(self, centre=centre, level_set=level_set, span=span, problem=problem)
 
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
         """Outer bounds hold whether or not the tolerance is met."""
@@ -196,7 +200,7 @@ def prepare(level_set: LevelSet) -> Kernel:
     if level == np.inf or not (len(points) and X.any()):  # F is constant on C
         status = "regular" if size_of_F <= level * (1.0 + 16.0 * EPS) else "empty"
         nothing = Span(np.zeros((d, 0)), False, d)
-        return Prepared(status, np.zeros(d), 0.0, level_set, owner, nothing, None, None, np.inf, 0.0)
+        return Prepared(status, np.zeros(d), 0.0, level_set, owner, nothing, None, 0.0, np.inf, 0.0)
 
     if size_of_F == 0.0 <= level < NOTHING:
         # Outcomes that are all zero and have to be met: F <= level <= 1 is inside of sum_k (W_k x_k'theta)^2 <= level.
@@ -213,7 +217,7 @@ def prepare(level_set: LevelSet) -> Kernel:
     rounding = 16.0 * EPS * scale
     best = span.expand(theta[None, :], np.zeros((1, d)))[0]
     if lower > level + rounding:
-        return Prepared("empty", best, lower, level_set, owner, span, None, None, 0.0, 0.0)
+        return Prepared("empty", best, lower, level_set, owner, span, None, 0.0, 0.0, 0.0)
 
     outer_level = max(level + rounding, lower + LEAST_SLACK * scale)
     kept = fold(X, starts, points, weights, u, outer_level - lower + rounding, bound)
@@ -241,11 +245,12 @@ def prepare(level_set: LevelSet) -> Kernel:
         ridge=0.0,
         level_is_free=True,
     )
-    model = quadratic_model(problem, outer_level - lower)
     status = "regular" if lowest < level - rounding else "point"
     if status == "regular" and value < level:
         best = span.expand(at[None, :], np.zeros((1, d)))[0]
-    return Prepared(status, best, lower, level_set, owner, span, problem, model, outer_level - value, reach)
+    return Prepared(
+        status, best, lower, level_set, owner, span, problem, outer_level - lower, outer_level - value, reach
+    )
 
 
 def minimise_penalised(X: Array, terms: PointTerms, ridge: float, bound: float, start: Array | None = None) -> Array:

@@ -19,7 +19,6 @@ are folded into one linear function for each covariate, which leaves C as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from likeset._solver.linalg.matrix import SUMS, dot
 from likeset._solver.problem import Kernel, MixtureSet, PointTerms, Solution, with_zero_column
 from likeset._typing import EPS, Array, IntArray
 from likeset.compiling import kernel
+from likeset.parts import worked_out
 
 LEAST_SLACK = 1e-13  # relative to the scale of Phi's summands; thinner sets are solved at this thickness
 
@@ -53,7 +53,7 @@ class Prepared(Kernel):
     problem: Problem | None = field(repr=False)
     start: Iterate | None = field(repr=False)
 
-    @cached_property
+    @worked_out
     def padded(self) -> Prepared:
         """The same with a flat coordinate: by symmetry the centre has a zero there."""
         problem, start = self.problem, self.start

@@ -37,6 +37,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from likeset._solver.linalg.lanes import packed_indices
 from likeset._typing import Array, IntArray, Mask
 
 LANES_FOR_PAIRS = 8  # with fewer, a matrix product is not faster
@@ -113,7 +114,7 @@ def new_workspace(Xt: Array, n: int, lanes: int) -> Workspace:
     n_pairs = d * (d + 1) // 2
     products = np.empty((0, n_rows))
     if lanes >= LANES_FOR_PAIRS and n_pairs * n_rows <= MOST_PAIRS:
-        first, second = np.triu_indices(d)
+        first, second = packed_indices(d)
         products = Xt[first] * Xt[second]
     return Workspace(
         np.zeros((6, lanes, 2 * n)),

@@ -8,6 +8,8 @@ orthogonal: the computed eigenvalues are those of a matrix within a few eps |H| 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from math import copysign, sqrt
 
 import numpy as np
@@ -25,9 +27,7 @@ def eigen(H: Array) -> tuple[Array, Array]:
     """Eigenvalues of H in ascending order, and orthonormal eigenvectors as columns; NaN if H is not finite."""
     n = len(H)
     if 0 < n <= TINY:
-        from scipy.linalg.lapack import dsyevd  # what eigh calls, for a third of its overhead
-
-        values, vectors, failed = dsyevd(H)
+        values, vectors, failed = _dsyevd()(H)
         if not failed and values[-1] - values[0] < np.inf:
             return values, np.ascontiguousarray(vectors)
     elif n <= SMALL:
@@ -39,6 +39,14 @@ def eigen(H: Array) -> tuple[Array, Array]:
         return np.full(n, np.nan), np.eye(n)
     values, vectors = np.linalg.eigh(H)
     return values, np.ascontiguousarray(vectors)
+
+
+@cache
+def _dsyevd() -> Callable[[Array], tuple[Array, Array, int]]:
+    """What eigh calls, for a third of its overhead; loaded when needed: importing likeset stays quick."""
+    from scipy.linalg.lapack import dsyevd
+
+    return dsyevd
 
 
 @kernel(fastmath=REORDER)

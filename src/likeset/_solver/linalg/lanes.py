@@ -9,13 +9,22 @@ matrix of size 10 or 30 hardly do, and the cost of calls and loops is shared. Up
 from __future__ import annotations
 
 import math
+from functools import cache
 
-from likeset._typing import Array, Mask
+import numpy as np
+
+from likeset._typing import Array, IntArray, Mask
 from likeset.compiling import inner
 
 LANES = 64  # at most; a batch of 30 x 30 matrices then still fits the second-level cache
 HUGE_INVERSE = 1e-15  # 1 / U_ii of a lost pivot, relative to that of the diagonal it came from
 CONTRACT = {"contract"}
+
+
+@cache
+def packed_indices(d: int) -> tuple[IntArray, IntArray]:
+    """Rows and columns of a packed upper triangle, row by row."""
+    return np.triu_indices(d)  # type: ignore[return-value]
 
 
 @inner(fastmath=CONTRACT)

@@ -23,7 +23,7 @@ import numpy as np
 from likeset._solver.linalg.eigen import eigen
 from likeset._solver.problem import CurveTerms, Kernel, LevelSet, Solution
 from likeset._solver.quadratic.centre import Quadratic, phase_one
-from likeset._solver.quadratic.pencil import Cut, maximise
+from likeset._solver.quadratic.pencil import Cut, maximise, outer_bounds
 from likeset._typing import EPS, Array
 
 EIGEN_ERROR = 16 * EPS  # error of an eigenvalue or singular value relative to the largest
@@ -69,7 +69,7 @@ class Prepared(Kernel):
         if self.status == "empty":
             return np.full(len(A), -inf)
         A, basis, rest, _ = self._directions(A, outside)
-        return maximise(A, A @ basis, rest, self.cut, 1e-7)[1]
+        return outer_bounds(A, A @ basis, rest, self.cut, 1e-7)
 
     def _directions(self, A: Array, outside: Array | None) -> tuple[Array, Array, Array, Array | None]:
         """A, the basis, the lengths of the rows of A beyond it, and their parts there if these belong to A."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +33,7 @@ from likeset._solver.problem import CurveTerms, Kernel, MixtureSet, Solution, Vo
 from likeset._solver.through import Through
 from likeset._solver.voice_sums import group_pulls
 from likeset._typing import EPS, Array, IntArray
+from likeset.parts import worked_out
 
 PLAIN = 64  # different rows: as few are not worth being made fewer
 FEW = 4  # times d: as many rows of one kind are left as they are
@@ -67,7 +68,7 @@ class Enclosed(Through):
         found.points[wide[attained]], found.values[wide[attained]] = again.points[attained], again.values[attained]
         return found
 
-    @cached_property
+    @worked_out
     def _other(self) -> Kernel:
         return self.otherwise()
 

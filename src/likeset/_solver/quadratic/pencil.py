@@ -134,34 +134,52 @@ def share_inside(bend: float, fall: float, square: float, radial: float, slack: 
 def maximise(A: Array, alpha: Array, outside: Array, cut: Cut, tolerance: float) -> tuple[Array, Array, Array, Array]:
     """For every direction: value, outer bound, delta in the basis, and delta along the part outside the basis."""
     found, steps = np.empty((3, len(A))), np.empty_like(alpha)
-    maximise_into(A, alpha, outside, cut, tolerance, found, steps)
+    maximise_into(A, alpha, outside, cut, tolerance, True, found, steps, np.empty((3, alpha.shape[1])))
     return found[0], found[1], steps, found[2]
+
+
+def outer_bounds(A: Array, alpha: Array, outside: Array, cut: Cut, tolerance: float) -> Array:
+    """The outer bounds of ``maximise`` alone: the ellipsoid's own needs no point at which it is attained."""
+    found, step = np.empty((3, len(A))), np.empty((1, alpha.shape[1]))
+    maximise_into(A, alpha, outside, cut, tolerance, False, found, step, np.empty((3, alpha.shape[1])))
+    return found[1]
 
 
 @kernel(fastmath=REORDER)
 def maximise_into(
-    A: Array, alpha: Array, outside: Array, cut: Cut, tolerance: float, found: Array, steps: Array
-) -> None:
+    A: Array, alpha: Array, outside: Array, cut: Cut, tolerance: float, attained: bool, found: Array, steps: Array,
+    alone: Array,
+) -> None:  # fmt: skip
     """Write values, outer bounds and lengths along the part outside the basis to ``found``, deltas to ``steps``.
 
-    A direction is a row of A, with the coordinates alpha in the basis, together with the length ``outside`` of its
-    part orthogonal to the basis. That part is beside A if the basis is square, and contained in A otherwise.
+    Unless they are to be ``attained`` bounds are all that is written, and one row of ``steps`` is enough; ``alone``
+    (3, r) is scratch. A direction is a row of A, with the coordinates alpha in the basis, together with the length
+    ``outside`` of its part orthogonal to the basis. That part is beside A if the basis is square, and contained in A
+    otherwise.
     """
     n, r = alpha.shape
     beside = A.shape[1] == r
-    h, g, origin, bound = cut.curvature, cut.gradient, cut.origin, cut.bound
+    # Whoever reads an array out of a tuple counts a reference to it: here, and not for every direction.
+    h, lowered, g, origin, bound = cut.curvature, cut.lowered, cut.gradient, cut.origin, cut.bound
+    sizes = bound, cut.slack, cut.room, cut.inner_slack, cut.inner_room, cut.start
     bounded = bound < inf
     origin_square = 0.0
     for i in range(r):
         origin_square += origin[i] * origin[i]
     origin_norm = sqrt(origin_square)
-    flat = 0  # number of coordinates along which F is flat to rounding
-    while flat < r and cut.lowered[flat] == 0.0:
+    # At rho = 0 flat coordinates are left out: over the ball they change F by at most 2 B |g_flat| and the
+    # objective by at most 2 B |alpha_flat|. Without a ball both are zero to rounding.
+    flat, flat_square = 0, 0.0  # number of coordinates along which F is flat to rounding
+    while flat < r and lowered[flat] == 0.0:
+        flat_square += g[flat] * g[flat]
         flat += 1
+    spill = 2 * bound if bounded else 0.0
+    flat_slack = cut.slack + spill * sqrt(flat_square) if flat > 0 else cut.slack
+    sums = prepare_alone(lowered, g, origin, flat_slack, cut.room, alone)
 
     values, upper, along = found[0], found[1], found[2]
     for k in range(n):
-        direction, step = alpha[k], steps[k]
+        direction, step = alpha[k], steps[k if attained else 0]
         squared_outside = outside[k] * outside[k]
         squared_norm = squared_outside if beside else 0.0
         for j in range(A.shape[1]):
@@ -199,49 +217,88 @@ def maximise_into(
                 step[i] = np.nan
             continue
 
+        best = reach = bound * norm - base
+        gain, half_width, u, excess = 0.0, 0.0, 0.0, inf
+        if curved:
+            gain, half_width, u, excess = ellipsoid_alone(direction, alone, sums)
+            best = min(best, gain + spill * flat_part + 8 * EPS * half_width)
+            if not attained and (excess <= 0.0 or not bounded):  # no ball, or it is not felt: there is no better rho
+                upper[k] = base + best + 8 * EPS * norm * origin_norm
+                continue
         gain, ceiling, along[k] = best_ellipsoid(
-            direction, outside[k], flat_part, curved, flat, bound * norm - base, cut, tolerance, step
-        )
+            direction, outside[k], reach, best, 0.0 if curved else cut.start, (gain, half_width, u, excess),
+            h, lowered, g, origin, sizes, tolerance, step,
+        )  # fmt: skip
         values[k] = base + gain
         upper[k] = base + ceiling + 8 * EPS * norm * origin_norm
+
+
+@inner(fastmath=REORDER)
+def prepare_alone(
+    lowered: Array, g: Array, origin: Array, slack: float, room: float, alone: Array
+) -> tuple[float, float]:
+    """What all directions share at rho = 0: w_i, q_i = g_i w_i and theta_c - q to ``alone``; returns P and the part of
+    |theta|^2 - B^2 that is free of u.
+    """
+    P, rest = slack, -room
+    for i in range(len(lowered)):
+        w = 1.0 / lowered[i] if lowered[i] > 0.0 else 0.0
+        q = g[i] * w
+        m = origin[i] - q
+        alone[0, i], alone[1, i], alone[2, i] = w, q, m
+        P += 0.5 * g[i] * q
+        rest -= q * (m + origin[i])
+    return P, rest
+
+
+@inner(fastmath=REORDER)
+def ellipsoid_alone(alpha: Array, alone: Array, sums: tuple[float, float]) -> tuple[float, float, float, float]:
+    """D(0), its half-width, u and |theta|^2 - B^2 at the maximiser, as from :func:`pencil` at rho = 0."""
+    S = T = pp = mp = 0.0
+    for i in range(len(alpha)):
+        p = alpha[i] * alone[0, i]
+        S += alpha[i] * p
+        T += alpha[i] * alone[1, i]
+        pp += p * p
+        mp += alone[2, i] * p
+    u = sqrt(2 * sums[0] / S)
+    half_width = sqrt(2 * sums[0] * S)
+    return half_width - T, half_width, u, u * (u * pp + 2 * mp) + sums[1]
 
 
 @inner(fastmath=REORDER)
 def best_ellipsoid(
     alpha: Array,
     outside: float,
-    flat_part: float,
-    curved: bool,
-    flat: int,
     reach: float,
-    cut: Cut,
+    best: float,
+    rho: float,
+    at_zero: tuple[float, float, float, float],
+    h: Array,
+    lowered: Array,
+    g: Array,
+    origin: Array,
+    sizes: tuple[float, float, float, float, float, float],
     tolerance: float,
     step: Array,
 ) -> tuple[float, float, float]:
     """Attained gain alpha'delta, its outer bound, and the length of delta outside the basis.
 
-    Starts at rho = 0 if the direction is ``curved``; ``reach`` is the bound from the ball; delta goes to ``step``.
+    ``reach`` is the bound from the ball, ``best`` the best one so far, ``rho`` the first to try; ``at_zero`` what
+    :func:`ellipsoid_alone` said, if that is zero. Delta goes to ``step``.
     """
-    h, lowered, g, origin = cut.curvature, cut.lowered, cut.gradient, cut.origin
-    bounded = cut.bound < inf
+    bound, slack, room, inner_slack, inner_room, start = sizes
+    bounded = bound < inf
     stiffest = h[len(h) - 1] if len(h) > 0 else 0.0
-    # At rho = 0 flat coordinates are left out: over the ball they change F by at most 2 B |g_flat| and the
-    # objective by at most 2 B |alpha_flat|. Without a ball both are zero to rounding.
-    spill, flat_square = 2 * cut.bound if bounded else 0.0, 0.0
-    for i in range(flat):
-        flat_square += g[i] * g[i]
-    flat_slack = cut.slack + spill * sqrt(flat_square) if flat > 0 else cut.slack
-    best = reach
-    rho, low, high = 0.0 if curved else cut.start, 0.0, inf
+    gain, half_width, u, excess = at_zero
+    low, high = 0.0, inf
     for count in range(MAX_STEPS):
-        slack, length = (flat_slack, 0.0) if rho == 0.0 else (cut.slack, outside)
-        gain, half_width, u, excess, slope = pencil(rho, alpha, length, lowered, g, origin, slack, cut.room)
         if rho == 0.0:
-            best = min(best, gain + spill * flat_part + 8 * EPS * half_width)
-            along, guess = 0.0, cut.start
+            along, guess = 0.0, start
             last = not bounded
             check = last or excess <= 0.0
         else:
+            gain, half_width, u, excess, slope = pencil(rho, alpha, outside, lowered, g, origin, slack, room)
             best = min(best, gain + 8 * EPS * half_width)
             along = outside * u / rho
             low, high = (rho, high) if excess > 0.0 else (low, rho)
@@ -254,11 +311,11 @@ def best_ellipsoid(
         if check:
             bend, fall, square, radial = maximiser(rho, u, alpha, h, lowered, g, origin, step)
             square += along * along
-            share = share_inside(bend, fall, square, radial, cut.slack, cut.room if bounded else inf)
+            share = share_inside(bend, fall, square, radial, slack, room if bounded else inf)
             if last or best - share * gain <= tolerance * min(half_width, reach):
                 break
         rho = guess
-    share = share_inside(bend, fall, square, radial, cut.inner_slack, cut.inner_room)
+    share = share_inside(bend, fall, square, radial, inner_slack, inner_room)
     for i in range(len(h)):
         step[i] *= share
     return share * gain, best, share * along

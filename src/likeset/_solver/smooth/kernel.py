@@ -18,15 +18,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
+from likeset._solver.linalg.matrix import cholesky
 from likeset._solver.problem import CurveTerms, Kernel, LevelSet, SmoothTerms, Solution
-from likeset._solver.smooth.phase_one import bounded_set, value_and_error
+from likeset._solver.smooth.phase_one import bounded_set, height
 from likeset._solver.smooth.sqp import CentredSet
 from likeset._solver.smooth.unbounded import UnboundedSet, unbounded_set
 from likeset._typing import EPS, Array
+from likeset.parts import worked_out
 
 SAFE_SQUARE = 1e-200  # squared lengths between this and its inverse lose nothing
 IN_SPAN = 1e-13  # a unit direction with a smaller part outside the span of the covariates lies in the span
@@ -51,7 +52,7 @@ class Prepared(Kernel):
     body: CentredSet | UnboundedSet | None
     share = 512
 
-    @cached_property
+    @worked_out
     def padded(self) -> Prepared:
         """The same, with a flat coordinate: one that a span without all of R^d has already."""
         d = len(self.centre)
@@ -127,9 +128,9 @@ def prepare(level_set: LevelSet) -> Prepared:
         lower = 0.0 if len(X) == 0 else -math.inf
         return Prepared("empty" if lower > level else "regular", np.zeros(d), lower, bound, None, None)
     if bound == 0.0 or not X.any():  # F is the same everywhere
-        value, err = value_and_error(X, terms, np.zeros(d), level)
-        status = "empty" if value > level + err else ("point" if bound == 0.0 else "regular")
-        return Prepared(status, np.zeros(d), value, bound, None, None)
+        there = height(X, terms, np.zeros(d), level)
+        status = "empty" if there.value > level + there.error else ("point" if bound == 0.0 else "regular")
+        return Prepared(status, np.zeros(d), there.value, bound, None, None)
     basis = span_basis(X, bound)
     flat = basis is not None
     reduced = X if basis is None else np.ascontiguousarray(X @ basis)
@@ -152,9 +153,9 @@ def span_basis(X: Array, bound: float = math.inf) -> Array | None:
         return np.linalg.qr(X.T)[0]
     if d <= K:
         # The usual case, cheaply: a Gram matrix that is safely regular.
-        scaled = X / np.maximum(np.max(np.abs(X), axis=0), 1e-300)
-        eigenvalues = np.linalg.eigvalsh(scaled.T @ scaled)
-        if eigenvalues[0] > 1e-10 * eigenvalues[-1]:
+        scaled = X / np.maximum(np.abs(X).max(axis=0), 1e-300)
+        gram = scaled.T @ scaled
+        if cholesky(gram, -1e-10 * float(gram.trace()), gram):  # so every eigenvalue is at least that share of all
             return None
     _, singular, rows = np.linalg.svd(X, full_matrices=False)
     rank = int(np.sum(singular > max(K, d) * EPS * singular[0]))

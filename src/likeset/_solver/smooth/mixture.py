@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +34,7 @@ from likeset._solver.smooth.mixture_newton import maximise_directions
 from likeset._solver.smooth.mixture_sums import Centred
 from likeset._solver.voice_sums import group_pulls, voice_exponents
 from likeset._typing import EPS, Array, IntArray
+from likeset.parts import worked_out
 
 ROOMY = 1.0  # nats below the level that make the minimiser of all terms a good centre
 DISTANT = 1e-3  # share of the bound up to which a set is small: the ball is replaced by one around the set
@@ -62,7 +62,7 @@ class Prepared(Kernel):
     ball: _Ball  # the ball as it is, where the body has a smaller one around the set
     starts_near = True
 
-    @cached_property
+    @worked_out
     def padded(self) -> Prepared:
         """The same with a flat coordinate."""
         d, body = len(self.centre), self.body

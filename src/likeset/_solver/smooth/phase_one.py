@@ -11,11 +11,14 @@ the bound are raised by that much, so an answer may be too large by rounding, bu
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms, term_sizes
-from likeset._solver.newton import Goal, minimise_over_ball
-from likeset._solver.problem import SmoothTerms
+from likeset._solver.newton import Goal, curve_sum, measured_sum, minimise_over_ball
+from likeset._solver.problem import CurveTerms, SmoothTerms
 from likeset._solver.smooth.sqp import CentredSet, centre_terms
 from likeset._typing import EPS, Array
 
@@ -35,36 +38,47 @@ def bounded_set(
     return status, theta_c, lower, body.with_flat() if flat else body
 
 
-def value_and_error(X: Array, terms: SmoothTerms, theta: Array, level: float) -> tuple[float, float]:
-    """F(theta), and the rounding error to allow for in comparing it with the level."""
-    z = X @ theta
-    values, slopes, _ = evaluate_terms(terms, z)
-    size = float(np.sum(term_sizes(terms, z, values)))
-    return float(np.sum(values)), 64 * EPS * (size + abs(level)) + reach_error(X, slopes, theta)
+class Height(NamedTuple):
+    """F at a point: its value, the rounding error to allow for in comparing it with the level, and grad F'theta."""
+
+    value: float
+    error: float
+    pull: float
 
 
-def reach_error(X: Array, slopes: Array, theta: Array) -> float:
-    """What the rounding of z = X theta, up to some eps |x_k| |theta|, is worth in F."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
-    return 8 * EPS * float(np.abs(slopes) @ lengths) * float(np.linalg.norm(theta))
+def height(X: Array, terms: SmoothTerms, theta: Array, level: float) -> Height:
+    """F(theta), of which 64 eps (sum_k |phi_k| + |level|) are rounding, and what that of z = X theta, some
+    eps |x_k| |theta|, is worth.
+    """
+    if isinstance(terms, CurveTerms):
+        found = np.empty(4)
+        measured_sum(curve_sum(X, terms), theta, found)
+        value, size, reach, pull = found.tolist()
+    else:
+        z = X @ theta
+        values, slopes, _ = evaluate_terms(terms, z)
+        value, size = float(np.sum(values)), float(np.sum(term_sizes(terms, z, values)))
+        reach, pull = float(np.abs(slopes) @ np.sqrt(np.einsum("ij,ij->i", X, X))), float(slopes @ z)
+    length = math.sqrt(float(theta @ theta))
+    return Height(value, 64 * EPS * (size + abs(level)) + 8 * EPS * reach * length, pull)
 
 
 def find_centre(X: Array, terms: SmoothTerms, level: float, bound: float) -> tuple[str, Array, float, float]:
     """Phase I: (status, theta_c, certified lower bound of min F, e = level - F(theta_c) on the safe side)."""
     start = np.zeros(X.shape[1])
     theta, _, lower, _ = minimise_over_ball(X, terms, 0.0, bound, start, Goal(0.0, level))
-    value, err = value_and_error(X, terms, theta, level)
-    if lower > level + err:
+    there = height(X, terms, theta, level)
+    if lower > level + there.error:
         return "empty", theta, lower, 0.0
     if float(theta @ theta) > (CENTRAL * bound) ** 2:
-        theta, value, err = move_inwards(X, terms, theta, value, err, level, bound)
-    slack = level - value
-    return ("regular" if slack > err else "point"), theta, lower, max(slack, 0.0) + err
+        theta, there = move_inwards(X, terms, theta, there, level, bound)
+    slack = level - there.value
+    return ("regular" if slack > there.error else "point"), theta, lower, max(slack, 0.0) + there.error
 
 
 def move_inwards(
-    X: Array, terms: SmoothTerms, theta: Array, value: float, err: float, level: float, bound: float
-) -> tuple[Array, float, float]:
+    X: Array, terms: SmoothTerms, theta: Array, there: Height, level: float, bound: float
+) -> tuple[Array, Height]:
     r"""From a minimiser theta of F over the ball to a point away from the sphere, for at most half of room = level - F.
 
     From a centre at the sphere, rays to the boundary run edge-on. Where F still falls at the sphere, the ball carries a
@@ -77,18 +91,17 @@ def move_inwards(
     costs no more (F is convex) has a slack of at least room/(2 ridge). No point in the ball can do better than
     room/(2 nu) for that cost, since F(theta') - F(theta) >= nu (bound^2 - |theta'|^2) for all theta'.
 
-    Returns the new point with its value and rounding error (:func:`value_and_error`).
+    Returns the new point and F there.
     """
-    room = max(level - value, err)
-    _, first, _ = evaluate_terms(terms, X @ theta)
-    nu = max(0.0, -float(first @ (X @ theta))) / (2.0 * bound**2)
+    room = max(level - there.value, there.error)
+    nu = max(0.0, -there.pull) / (2.0 * bound**2)
     ridge = 2.0 * nu + 0.25 * room / bound**2
     inner = minimise_over_ball(X, terms, ridge, bound, theta, Goal(0.05 * room, iterations=50)).theta
-    inner_value, inner_err = value_and_error(X, terms, inner, level)
-    cost = inner_value - value
+    found = height(X, terms, inner, level)
+    cost = found.value - there.value
     if cost > 0.5 * room:
         inner = theta + 0.5 * room / cost * (inner - theta)
-        inner_value, inner_err = value_and_error(X, terms, inner, level)
-    if inner_value - value <= 0.75 * room:  # room/2 but for rounding
-        return inner, inner_value, inner_err
-    return theta, value, err
+        found = height(X, terms, inner, level)
+    if found.value - there.value <= 0.75 * room:  # room/2 but for rounding
+        return inner, found
+    return theta, there

@@ -18,19 +18,21 @@ Convergence is quadratic, 2-4 iterations as a rule; the bound is valid whether o
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
 
 import numpy as np
 
 from likeset._solver.certificate import certify
 from likeset._solver.evaluate import evaluate_terms
+from likeset._solver.linalg.eigen import eigen
+from likeset._solver.linalg.lanes import packed_indices
 from likeset._solver.problem import CallableTerms, SmoothTerms, with_zero_column
 from likeset._solver.smooth.centred import CalledTerms, CentredTerms, called_at, centred_at
 from likeset._solver.smooth.ellipsoids import model_maximisers
 from likeset._solver.smooth.leading import SMALL, leading_block, packed_products
 from likeset._solver.smooth.rays import SLIVER, project_called_rays, project_rays
 from likeset._solver.smooth.steps import follow_boundaries, linearised_steps
-from likeset._typing import EPS, Array, IntArray
+from likeset._typing import EPS, Array
+from likeset.parts import worked_out
 
 MAX_ITERATIONS = 120
 FIRST_DAMPING, MAX_DAMPING = 1e-3, 1e12
@@ -60,18 +62,18 @@ class CentredSet:
     curvatures: Array
     axes: Array
 
-    @cached_property
+    @worked_out
     def products(self) -> Array | None:
         """The table of x_ki x_kj, i <= j; None if it would be too large."""
         K, d = self.X.shape
         return packed_products(self.X, d) if K * d * (d + 1) // 2 <= PACKED_LIMIT else None
 
-    @cached_property
+    @worked_out
     def turned(self) -> Array:
         """The covariates in the coordinates of ``axes``."""
         return self.X @ self.axes
 
-    @cached_property
+    @worked_out
     def turned_squares(self) -> Array:
         """Their squares: weights times this is the diagonal of a Hessian in these coordinates."""
         return self.turned**2
@@ -210,17 +212,11 @@ class CentredSet:
         return start
 
 
-@cache
-def packed_indices(d: int) -> tuple[IntArray, IntArray]:
-    """Rows and columns of a packed upper triangle, row by row."""
-    return np.triu_indices(d)  # type: ignore[return-value]
-
-
 def centre_terms(X: Array, terms: SmoothTerms, theta_c: Array, bound: float, e: float, e2: float) -> CentredSet:
     """Everything about the centre that all directions share."""
     z = X @ theta_c
     _, first, second = evaluate_terms(terms, z)
-    curvatures, axes = np.linalg.eigh((X.T * second) @ X)
+    curvatures, axes = eigen((X.T * second) @ X)
     return CentredSet(
         X=X,
         terms=terms,

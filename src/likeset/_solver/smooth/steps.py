@@ -31,6 +31,8 @@ from likeset._solver.smooth.centred import CentredTerms, centred_terms
 from likeset._solver.smooth.rays import directional
 from likeset._typing import Array, Mask
 from likeset.compiling import inner, kernel
+from likeset.curves import centred_curve
+from likeset.losses import FOREIGN
 
 CORRECTIONS = 3
 FOLLOWED = 1e-12  # slacks that move by a smaller share of e and e2 are settled
@@ -212,6 +214,7 @@ def follow_boundaries(
     d, K = steps.shape[1], U.shape[1]
     u, gu, bu = np.empty(K), np.empty(K), np.empty(K)
     D, slope, weight = np.empty(K), np.empty(K), np.empty(K)
+    curve, a, z, base = terms.curve, terms.a, terms.z, terms.base  # read once, as in ``project_rays``
     for i in range(follows.shape[0]):
         if not follows[i]:
             continue
@@ -224,7 +227,10 @@ def follow_boundaries(
             u[k] = U[i, k] + dot(X[k], p)
             gu[k], bu[k] = dot(X[k], g_solved), dot(X[k], b_solved)
         for _ in range(CORRECTIONS):
-            centred_terms(terms, u, 1.0, D, slope, weight)
+            if curve == FOREIGN:
+                centred_terms(terms, u, 1.0, D, slope, weight)
+            else:
+                centred_curve(curve, a, z, base, u, 1.0, D, slope, weight)
             rise = linear + dot(g_turned, p) + directional(D, slope, weight, u)[0]
             new_g, new_b = e - rise + ga - alpha * gg - beta * gb, slack_b[i] - 0.5 * dot(p, p)
             moved = max(abs(new_g - room_g) / e, 2.0 * abs(new_b - room_b) / e2)

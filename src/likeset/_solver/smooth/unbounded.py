@@ -25,7 +25,7 @@ import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms
 from likeset._solver.problem import CurveTerms, SmoothTerms
-from likeset._solver.smooth.phase_one import bounded_set, value_and_error
+from likeset._solver.smooth.phase_one import bounded_set, height
 from likeset._solver.smooth.sqp import CentredSet
 from likeset._typing import Array
 from likeset.curves import term_minima
@@ -81,7 +81,7 @@ def unbounded_set(X: Array, terms: SmoothTerms, level: float) -> tuple[str, Arra
     for rung, size in enumerate(LADDER):
         status, theta, _, inside = bounded_set(X, terms, level, size * unit, flat=False)
         lower = max(lower, dual_minimum(X, terms, theta))
-        if lower > level + value_and_error(X, terms, theta, level)[1]:
+        if lower > level + height(X, terms, theta, level).error:
             return "empty", theta, lower, None
         if status != "empty":
             return status, theta, lower, UnboundedSet(X, terms, level, unit, theta, rung, {rung: (theta, inside)})
