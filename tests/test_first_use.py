@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import pickle
 import shutil
@@ -16,9 +17,11 @@ from types import SimpleNamespace
 import numba
 import numpy as np
 import pytest
+from numba.core.runtime import _nrt_python
 from typer.testing import CliRunner
 
 import likeset
+import likeset as ls
 from likeset import compiling
 from likeset.cli import app, main
 from likeset.numba_pipeline import KernelCompiler, Part
@@ -290,6 +293,80 @@ def test_a_part_of_a_kernel_is_compiled_once_as_a_part_of_it():
 def decorators(node: ast.FunctionDef) -> set[str]:
     calls = (d.func for d in node.decorator_list if isinstance(d, ast.Call))
     return {call.id for call in calls if isinstance(call, ast.Name)}
+
+
+def options_of(node: ast.FunctionDef) -> set[str]:
+    """Names of the options that a function is compiled with."""
+    calls = [d for d in node.decorator_list if isinstance(d, ast.Call) and isinstance(d.func, ast.Name)]
+    return {option.arg for call in calls for option in call.keywords if option.arg}
+
+
+def test_functions_that_hand_out_arrays_count_references() -> None:
+    """Numba refuses a function that makes an array without counting references, not one that hands on another's."""
+    handing_out = 0
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        tuples = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and decorators(node) & {"inner", "kernel"} and node.returns:
+                named = {part.id for part in ast.walk(node.returns) if isinstance(part, ast.Name)}
+                if named & ({"Array", "IntArray", "Mask"} | tuples):
+                    handing_out += 1
+                    assert "allocates" in options_of(node), (path.name, node.name, ast.unparse(node.returns))
+    assert handing_out > 10
+
+
+def test_an_array_made_where_references_are_not_counted_is_refused() -> None:
+    @compiling.inner()
+    def made(n):
+        return np.empty(n).sum()
+
+    @compiling.inner(allocates=True)
+    def counted(n):
+        return np.empty(n).size
+
+    if not hasattr(made, "overloads"):
+        pytest.skip("nothing is compiled: NUMBA_DISABLE_JIT")
+
+    @numba.njit(pipeline_class=KernelCompiler)
+    def calls_made(n):
+        return made(n)
+
+    @numba.njit(pipeline_class=KernelCompiler)
+    def calls_counted(n):
+        return counted(n)
+
+    with pytest.raises(numba.core.errors.NumbaError):
+        calls_made(3)
+    assert calls_counted(3) == 3
+
+
+@pytest.mark.parametrize("family", (ls.Gaussian(0.5), ls.Poisson(), ls.Laplace(0.5)), ids=repr)
+@pytest.mark.parametrize("voices", (None, ls.Patience()), ids=repr)
+def test_what_kernels_allocate_is_freed(family: ls.families.Family, voices: ls.Patience | None) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 3))
+    seq = ls.ConfidenceSequence(family, ls.Linear(3, 2.0), voices=voices)
+    seq.update(x, family.sample(x @ [0.3, -0.2, 0.1], rng))
+
+    def answer() -> None:
+        seq.update(x[0], family.sample(np.zeros(1), rng)[0])
+        seq.set.interval(x[:5])
+
+    def alive() -> int:
+        stats = numba.core.runtime.rtsys.get_allocation_stats()
+        return stats.mi_alloc - stats.mi_free
+
+    if not hasattr(compiling.kernel()(lambda: 0), "overloads"):
+        pytest.skip("nothing is compiled: NUMBA_DISABLE_JIT")
+    for _ in range(3):
+        answer()
+    _nrt_python.memsys_enable_stats()
+    before = alive()
+    for _ in range(10):
+        answer()
+    gc.collect()
+    assert 0 <= alive() - before <= 8  # held by the latest snapshot; one per call that is never freed would be ten
 
 
 def test_no_function_without_interface_is_called_from_python() -> None:

@@ -187,6 +187,8 @@ def writing(path: Path) -> Iterator[Path]:
 
 def real_array(name: str, value: Any) -> Array:
     """Any array-like of finite real numbers as a fresh float64 array (−0.0 becomes 0.0)."""
+    if type(value) in (float, np.float64) and abs(value) <= LARGEST:  # the usual case, cheaply
+        return np.asarray(value + 0.0)
     raw = value if type(value) is np.ndarray else _plain_array(name, _dense(name, value))
     if raw.size > LARGEST_SIZE:
         raise ShapeError(name, value, f"has {raw.size:,} entries, above {LARGEST_SIZE:,}", "pass it in smaller parts")
@@ -346,4 +348,4 @@ def signs(name: str, value: Any, count: int) -> Array:
         raise ShapeError(name, value, f"has shape {array.shape}", f"pass one sign, or one for each of the {count} rows")
     if not (np.abs(array) == 1.0).all():
         raise InvalidArgumentError(name, value, "is not +1 or -1", "pass 1 for maxima and -1 for minima")
-    return np.broadcast_to(array, (count,))
+    return array if array.shape == (count,) else np.full(count, array)

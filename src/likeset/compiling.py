@@ -73,17 +73,21 @@ def njit(**options: Any) -> Callable[[Function], Function]:
 REORDER = {"reassoc", "contract"}
 
 
-def kernel(**options: Any) -> Callable[[Function], Function]:
+def kernel(*, allocates: bool = False, **options: Any) -> Callable[[Function], Function]:
     """A function that Python calls, kept on disk; 1 / 0 is inf, as in NumPy.
 
     What makes compiling slow is the number of statements, and of numba's own functions that they bring. So: loops
     instead of array expressions (numba compiles a function for each operation, those that only word its error
     messages included), memory from the caller, and no ``np.dot`` where Python can do it.
+
+    References to arrays are not counted, which can take longer than a sum over forty rows: numba refuses to compile a
+    function that makes an array nevertheless. One that does, or returns one, or calls one that returns one, says that
+    it ``allocates``.
     """
-    return njit(cache=True, error_model="numpy", no_cfunc_wrapper=True, **_KERNEL, **options)
+    return njit(cache=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=allocates, **_KERNEL, **options)
 
 
-def inner(**options: Any) -> Callable[[Function], Function]:
+def inner(*, allocates: bool = False, **options: Any) -> Callable[[Function], Function]:
     """The same for a function that only kernels call: optimised, turned into machine code and kept as a part of them.
 
     Called from Python nevertheless, it would crash: ``tests/test_first_use.py`` looks for such calls.
@@ -92,6 +96,7 @@ def inner(**options: Any) -> Callable[[Function], Function]:
         error_model="numpy",
         no_cfunc_wrapper=True,
         no_cpython_wrapper=True,
+        _nrt=allocates,
         **_PART,
         **options,
     )

@@ -180,7 +180,7 @@ def _call(typingctx: Any, address: Any, count: Any, block: Any, parameters: Any)
 call: Any = Interpreted.call if _INTERPRETED else _call
 
 
-@kernel()
+@kernel(allocates=True)
 def losses_at(address: int, parameters: Array, y: Array, z: Array, out: Array) -> None:
     """Write L, L', L'' of every pair to the rows of ``out``."""
     block = np.empty((6, BLOCK))
@@ -193,7 +193,7 @@ def losses_at(address: int, parameters: Array, y: Array, z: Array, out: Array) -
             out[0, start + i], out[1, start + i], out[2, start + i] = block[3, i], block[4, i], block[5, i]
 
 
-@kernel()
+@kernel(allocates=True)
 def summed_losses(
     address: int,
     parameters: Array,
@@ -222,7 +222,7 @@ def summed_losses(
                 out[3, m, k] += w * abs(block[3, i])
 
 
-@kernel()
+@kernel(allocates=True)
 def summed_remainders(
     address: int, parameters: Array, owners: IntArray, points: Array, weights: Array, shifts: Array,
     z: Array, u: Array, t: float, D: Array, slope: Array, weight: Array,

@@ -58,7 +58,7 @@ def sigmoid(z: Array | float) -> Array:
     return np.where(np.asarray(z) >= 0, 1.0 / (1.0 + small), small / (1.0 + small))
 
 
-@kernel()
+@kernel(allocates=True)
 def _log_gamma(x: Array) -> Array:
     out = np.empty_like(x)
     for i in range(x.size):
@@ -66,7 +66,7 @@ def _log_gamma(x: Array) -> Array:
     return out
 
 
-@kernel()
+@kernel(allocates=True)
 def _log_normal_cdf(x: Array) -> Array:
     out = np.empty_like(x)
     for i in range(x.size):
@@ -79,7 +79,7 @@ def _log_normal_cdf(x: Array) -> Array:
     return out
 
 
-@kernel()
+@kernel(allocates=True)
 def _log_scaled_normal_tail(t: Array) -> Array:
     out = np.empty_like(t)
     for i in range(t.size):

@@ -58,7 +58,7 @@ def certificate(a: Array, g: Array, h: float, theta_c: Array, e2: float, bound: 
     return ceiling, max(0.0, (ag - mu * (h + g_theta)) / gg), mu
 
 
-@kernel()
+@kernel(allocates=True)
 def certify(
     A: Array, delta: Array, G: Array, rise: Array, theta_c: Array, e: float, e2: float, bound: float
 ) -> tuple[Array, Array, Array, Array, Array]:

@@ -79,7 +79,7 @@ def newton_ball(F: CurveSum, ridge: float, bound: float, start: Array, goal: Goa
     return Minimum(theta[0], value, lower, int(iterations))
 
 
-@kernel()
+@kernel(allocates=True)
 def newton_balls(
     F: CurveSum, ridges: Array, bound: float, thetas: Array, goal: Goal, found: Array, factors: Array
 ) -> None:

@@ -34,7 +34,7 @@ REFIT_ALWAYS_BELOW = 512  # distinct covariates; above, a refit waits until the 
 REFIT_GROWTH = 128
 
 
-@kernel()
+@kernel(allocates=True)
 def observe_online(factors: Array, means: Array, x: Array, curve: int, a: float, s: float) -> None:
     """One Newton step on the new observation alone: precision += phi'' x x', mean -= S phi' x."""
     J, d = means.shape

@@ -45,7 +45,7 @@ LookAhead = tuple[float, float]
 NOT_AHEAD: LookAhead = (0.0, 0.0)
 
 
-@kernel(fastmath=REORDER)
+@kernel(allocates=True, fastmath=REORDER)
 def expand(X: Array, curve: int, a: Array, s: Array, theta: Array) -> tuple[Array, Array]:
     """Gradient and Hessian of F(theta) = sum_k a_k A(x_k'theta) - s_k x_k'theta."""
     K, d = X.shape
@@ -99,7 +99,7 @@ def add_term(g: Array, H: Array, anchor: Array, x: Array, curve: int, a: float, 
             H[i, j] += weight * x[i] * x[j]
 
 
-@kernel()
+@kernel(allocates=True)
 def anchored_minimum(
     g: Array, H: Array, anchor: Array, ridge: float, bound: float, longest: float, exact: bool
 ) -> tuple[Array, float]:

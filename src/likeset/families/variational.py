@@ -72,7 +72,7 @@ def smoothed_loss(
     return total
 
 
-@kernel()
+@kernel(allocates=True)
 def fit_variational(
     X: Array, starts: IntArray, points: Array, weights: Array, priors: Array, means: Array, factors: Array
 ) -> None:

@@ -214,7 +214,8 @@ class RKHS:
         """Numbers of domain points."""
         if self._is_domain(points):
             return np.arange(len(points))
-        return np.array([self.place_of[p.tobytes()] for p in np.ascontiguousarray(points)], dtype=np.intp)
+        raw, size = points.tobytes(), points.itemsize * self.dim
+        return np.array([self.place_of[raw[i : i + size]] for i in range(0, len(raw), size)], dtype=np.intp)
 
     def values_on_domain(self, values: Any, name: str = "theta") -> Array:
         """Check function values on the domain; one row per function."""

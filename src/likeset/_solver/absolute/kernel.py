@@ -45,7 +45,7 @@ NOTHING = 1e-200  # a level at which squares of residuals are lost
 LEAST_SLACK = 1e-13  # relative to the scale of F's summands; thinner sets are solved at this thickness
 
 
-@kernel(fastmath=SUMS)
+@kernel(allocates=True, fastmath=SUMS)
 def fold(
     X: Array,
     starts: IntArray,
@@ -175,7 +175,7 @@ class Prepared(Kernel):
         return np.asarray(inside * np.minimum(1.0, bound / size)[:, None])
 
 
-@kernel(fastmath=SUMS)
+@kernel(allocates=True, fastmath=SUMS)
 def sums_of_distances(Z: Array, owner: IntArray, points: Array, weights: Array) -> Array:
     """sum_i w_i |y_i - z_i| for every row of Z, which holds one z per covariate."""
     out = np.zeros(Z.shape[0])

@@ -87,7 +87,7 @@ class Prepared(Kernel):
         return Solution(values, points, np.maximum(upper, values))
 
 
-@kernel(fastmath=SUMS)
+@kernel(allocates=True, fastmath=SUMS)
 def lowest_points(starts: IntArray, points: Array, weights: Array) -> tuple[Array, Array]:
     """A minimiser of phi_b, a weighted median, and the minimum, for every covariate."""
     medians, lowest = np.zeros(starts.size - 1), np.zeros(starts.size - 1)
@@ -107,7 +107,7 @@ def lowest_points(starts: IntArray, points: Array, weights: Array) -> tuple[Arra
     return medians, lowest
 
 
-@kernel(fastmath=SUMS)
+@kernel(allocates=True, fastmath=SUMS)
 def fold(X: Array, starts: IntArray, points: Array, weights: Array, ceiling: Array, bound: float) -> IntArray:
     """Indices of the points y_i with phi_b(y_i) <= ceiling_b and |y_i| <= bound |x_b|."""
     kept = np.empty(points.size, dtype=np.int64)

@@ -83,7 +83,7 @@ def centred_terms(c: CentredTerms, u: Array, t: float, D: Array, slope: Array, w
         centred_curve(c.curve, c.a, c.z, c.base, u, t, D, slope, weight)
 
 
-@kernel()
+@kernel(allocates=True)
 def extremes(c: CentredTerms) -> IntArray:
     """Terms whose ``base`` has underflowed, where base * e^u would be 0 * inf: :func:`one_extreme` is for them."""
     count = 0

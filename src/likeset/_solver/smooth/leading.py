@@ -32,7 +32,7 @@ def leading_block(diagonals: Array, lam: Array, mu: Array) -> int:
     return r if r <= WORTHWHILE * d else d
 
 
-@kernel()
+@kernel(allocates=True)
 def packed_products(X: Array, d: int) -> Array:
     """x_ki x_kj for i <= j < d, one row for every pair (row by row of the upper triangle), one column for every k."""
     K = X.shape[0]

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms, log_sum_exp, term_sizes
+from likeset._solver.linalg.eigen import eigen
 from likeset._solver.newton import Evaluation, Goal, minimise_convex, minimise_over_ball
 from likeset._solver.problem import (
     CompiledTerms,
@@ -127,7 +128,7 @@ def prepare(target: MixtureSet) -> Prepared:
         reach = _reach(target, seen)
         if reach < DISTANT * bound and float(np.linalg.norm(theta)) + reach < bound:
             ball = _Ball(np.zeros_like(theta), reach, reach**2)
-    curvatures, axes = np.linalg.eigh((X.T * seen.second) @ X)
+    curvatures, axes = eigen((X.T * seen.second) @ X)
     curvatures, axes = np.maximum(curvatures[::-1], 0.0), np.ascontiguousarray(axes[:, ::-1])
     rows = _rows(target)
     entries = _entries(target, rows, seen.first)

@@ -72,7 +72,7 @@ class Scratch(NamedTuple):
     H: Array
 
 
-@kernel()
+@kernel(allocates=True)
 def scratch(K: int, d: int) -> Scratch:
     """Room for one direction after the other."""
     square = d if d < SMALL else 0
@@ -109,7 +109,7 @@ def multiply(Xt: Array, x: Array, out: Array) -> None:
             out[b] += factor * Xt[j, b]
 
 
-@inner(fastmath=REORDER)
+@inner(allocates=True, fastmath=REORDER)
 def leading_hessian(S: Array, lam: float, mu: float) -> tuple[Array, Array]:
     """The leading block of H = S'S that counts beside mu/lam, and the diagonal of the rest."""
     rows, d = S.shape
@@ -127,7 +127,7 @@ def leading_hessian(S: Array, lam: float, mu: float) -> tuple[Array, Array]:
     return np.dot(leading.T, leading), diagonal[r:]
 
 
-@inner()
+@inner(allocates=True)
 def curvature(c: Centred, at: Local, lam: float, mu: float, w: Scratch) -> tuple[Array, Array]:
     """The Hessian of Phi: all of it in a few dimensions, otherwise its leading block and the diagonal of the rest."""
     if w.H.shape[0] > 0:
@@ -222,7 +222,7 @@ def follow_both_boundaries(
     return UNSEEN
 
 
-@inner()
+@inner(allocates=True)
 def maximise_direction(
     c: Centred, a: Array, start: Array, tolerance: float, best: Array, w: Scratch, at: Local, trial_at: Local
 ) -> float:
@@ -278,7 +278,7 @@ def maximise_direction(
     return upper
 
 
-@kernel()
+@kernel(allocates=True)
 def maximise_directions(
     c: Centred, A: Array, curvatures: Array, spring: float, near: Array, tolerance: float
 ) -> tuple[Array, Array]:

@@ -87,7 +87,7 @@ class Local(NamedTuple):
     bow: Array
 
 
-@kernel()
+@kernel(allocates=True)
 def workspace(K: int, W: int) -> Local:
     """Room for one point."""
     return Local(
@@ -285,7 +285,7 @@ def small_hessian(c: Centred, at: Local, g: Array, H: Array, row: Array, apart: 
                     H[i, j] += factor * apart[j]
 
 
-@inner()
+@inner(allocates=True)
 def hessian_factor(c: Centred, at: Local, g: Array) -> Array:
     """S with S'S the Hessian of Phi: rows sqrt(mass_b A''_b) x_b and sqrt(r_k) (J_k - g), but for silent ones."""
     K, d = c.X.shape

@@ -83,7 +83,7 @@ def next_trial(
     return root, low, high, open_end, False
 
 
-@kernel()
+@kernel(allocates=True)
 def project_rays(
     Y: Array,
     U: Array,
@@ -135,7 +135,7 @@ def project_rays(
             U[i, k] *= t
 
 
-@kernel()
+@kernel(allocates=True)
 def ball_crossings(Y: Array, theta_c: Array, e2: float) -> Array:
     """:func:`ball_crossing` of every row of Y."""
     n, d = Y.shape
@@ -159,7 +159,7 @@ class Rays(NamedTuple):
     open_end: Mask
 
 
-@kernel()
+@kernel(allocates=True)
 def take_trials(
     trial: int,
     todo: IntArray,

@@ -65,7 +65,7 @@ def active_multipliers(
     return max(0.0, alpha), max(0.0, beta)
 
 
-@kernel(fastmath={"contract"})
+@kernel(allocates=True, fastmath={"contract"})
 def linearised_steps(
     A: Array,
     G: Array,
@@ -155,7 +155,7 @@ def scale_rest(pivots: Array, leading: int, x: Array) -> None:
             x[leading + j, m] *= pivots[j, m]
 
 
-@inner()
+@inner(allocates=True)
 def factor_shifted(M: Array, hessians: Array, lam: Array, mu: Array, first: int, d: int, failed: Mask) -> None:
     """Write the factors of lam H + mu I to M, with more on the diagonal where need be; ``failed`` where that failed.
 
@@ -189,7 +189,7 @@ def factor_shifted(M: Array, hessians: Array, lam: Array, mu: Array, first: int,
                 extra[m] = max(1e-14, 100.0 * extra[m])
 
 
-@kernel(fastmath={"contract"})
+@kernel(allocates=True, fastmath={"contract"})
 def follow_boundaries(
     steps: Array,
     solved: Array,

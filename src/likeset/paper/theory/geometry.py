@@ -250,7 +250,7 @@ def stream_observations(family: Family, y: Any, count: int) -> Array:
     return checked
 
 
-@kernel()
+@kernel(allocates=True)
 def _remainders(curve: int, a: Array, z: Array, U: Array) -> Array:
     """sum_k a_k [ A(z_k + U_nk) - A(z_k) - A'(z_k) U_nk ] for every row n."""
     total = np.zeros(U.shape[0])
