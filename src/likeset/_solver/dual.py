@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from likeset._solver.evaluate import log_sum_exp, reweighted, term_values
-from likeset._solver.problem import Kernel, LevelSet, MixtureSet, Solution, with_zero_column
+from likeset._solver.problem import Kernel, LevelSet, MixtureSet, Solution, with_column, with_zero
 from likeset._solver.voice_sums import group_pulls, voice_exponents
 from likeset._typing import EPS, Array
 
@@ -47,8 +47,8 @@ class Prepared(Kernel):
     @property
     def padded(self) -> Prepared:
         """The same with a flat coordinate: covariates that are zero there."""
-        X = with_zero_column(self.target.X)
-        return replace(self, centre=np.append(self.centre, 0.0), target=replace(self.target, X=X))
+        X = with_column(self.target.X)
+        return replace(self, centre=with_zero(self.centre), target=replace(self.target, X=X))
 
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
         values, points, upper = np.empty(len(A)), np.empty(A.shape), np.empty(len(A))

@@ -178,9 +178,21 @@ def directionless(A: Array, outside: Array | None) -> Mask:
     return flat if outside is None else flat & (outside == 0.0)
 
 
-def with_zero_column(X: Array) -> Array:
-    """Covariates with one more coordinate, in which all of them are zero: terms are flat along it."""
-    return np.column_stack([X, np.zeros(len(X))])
+# np.append, np.pad and np.column_stack do the same in ten times the time.
+
+
+def with_column(X: Array, last: Array | float = 0.0) -> Array:
+    """Rows with one more coordinate; if it is zero for all covariates terms are flat along it."""
+    wider = np.empty((X.shape[0], X.shape[1] + 1))
+    wider[:, :-1], wider[:, -1] = X, last
+    return wider
+
+
+def with_zero(x: Array) -> Array:
+    """A vector with one more coordinate, zero; a matrix with one more row of zeros."""
+    longer = np.zeros((x.shape[0] + 1, *x.shape[1:]))
+    longer[:-1] = x
+    return longer
 
 
 class Kernel(ABC):
@@ -226,7 +238,7 @@ class Kernel(ABC):
             return Solution(np.full(n, -inf), np.full((n, d + (outside is not None)), np.nan), np.full(n, -inf))
         flat = directionless(A, outside)
         if np.count_nonzero(flat):
-            points = np.tile(np.append(self.centre, 0.0)[: d + (outside is not None)], (n, 1))
+            points = np.tile(with_zero(self.centre)[: d + (outside is not None)], (n, 1))
             values, upper = np.zeros(n), np.zeros(n)
             if np.count_nonzero(flat) < n:
                 some = [None if part is None else part[~flat] for part in (outside, near)]
@@ -240,10 +252,10 @@ class Kernel(ABC):
     def _solve_outside(self, A: Array, outside: Array, near: Array | None, tolerance: float) -> Solution:
         if not np.count_nonzero(outside):
             found = self._solve(A, near, tolerance)
-            return Solution(found.values, np.column_stack([found.points, np.zeros(len(A))]), found.upper)
+            return Solution(found.values, with_column(found.points), found.upper)
         if near is not None:
-            near = np.column_stack([near, self._left_outside(near)])
-        return self.padded._solve(np.column_stack([A, outside]), near, tolerance)
+            near = with_column(near, self._left_outside(near))
+        return self.padded._solve(with_column(A, outside), near, tolerance)
 
     def bounds(self, A: Array, outside: Array) -> Array:
         """The outer bounds of ``solve`` alone."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from likeset._solver.problem import with_column
 from likeset._typing import EPS, Array, IntArray
 
 
@@ -29,7 +30,7 @@ class Span:
         if not self.outside:
             return inner
         rest = np.linalg.norm(A - inner @ self.basis.T, axis=1)
-        return np.ascontiguousarray(np.column_stack([inner, rest]))
+        return with_column(inner, rest)
 
     def expand(self, points: Array, A: Array) -> Array:
         """Points from reduced coordinates; the last one runs along the outside part of the direction."""
@@ -70,13 +71,13 @@ def reduce_to_span(
         if n_rows >= d:
             return Span(None, False, d), X, bound
         basis = np.linalg.qr(X.T)[0]
-        return Span(basis, True, d), np.column_stack([X @ basis, np.zeros(n_rows)]), bound
+        return Span(basis, True, d), with_column(X @ basis), bound
     _, sizes, rows = np.linalg.svd(X, full_matrices=False)
     rank = int(np.sum(sizes > 8.0 * EPS * max(n_rows, d) * sizes[0]))
     basis = np.ascontiguousarray(rows[:rank].T)
     inner = np.ascontiguousarray(X @ basis)
     if rank < d and np.isfinite(bound):
-        return Span(basis, True, d), np.column_stack([inner, np.zeros(n_rows)]), bound
+        return Span(basis, True, d), with_column(inner), bound
     smallest = float(np.linalg.svd(total[:, None] * inner, compute_uv=False)[-1])
     bounding = 1.01 * (max(level, size_of_F) + size_of_F) / smallest
     return Span(basis, False, d), inner, min(bound, bounding)

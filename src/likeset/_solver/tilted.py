@@ -15,7 +15,7 @@ from math import inf
 import numpy as np
 
 from likeset._solver.evaluate import log_sum_exp
-from likeset._solver.problem import Kernel, Solution
+from likeset._solver.problem import Kernel, Solution, with_column
 from likeset._solver.tilt_search import Search
 from likeset._solver.tilt_terms import Ratios, Tilt
 from likeset._solver.voice_sums import group_pulls
@@ -150,8 +150,8 @@ class TiltedKernel(Kernel):
     def _solve_outside(self, A: Array, outside: Array, near: Array | None, tolerance: float) -> Solution:
         if not outside.any():
             found = self._solve(A, None, tolerance)
-            return Solution(found.values, np.column_stack([found.points, np.zeros(len(A))]), found.upper)
+            return Solution(found.values, with_column(found.points), found.upper)
         leaving = self._outer.solve(A, tolerance, outside)
-        points = np.column_stack([np.tile(self.centre, (len(A), 1)), np.zeros(len(A))])
+        points = with_column(np.tile(self.centre, (len(A), 1)))
         values = A @ self.centre if self._attained else np.full(len(A), -inf)
         return Solution(values, points, leaving.upper)

@@ -33,7 +33,7 @@ from likeset._solver.absolute.interior_point import maximise, minimise
 from likeset._solver.absolute.primal_dual import Problem
 from likeset._solver.absolute.starts import QuadraticModel, interior_centre, quadratic_model
 from likeset._solver.linalg.matrix import SUMS, dot
-from likeset._solver.problem import CurveTerms, Kernel, LevelSet, PointTerms, Solution, with_zero_column
+from likeset._solver.problem import CurveTerms, Kernel, LevelSet, PointTerms, Solution, with_column, with_zero
 from likeset._solver.quadratic import kernel as quadratic_kernel
 from likeset._solver.span import Span, reduce_to_span
 from likeset._typing import EPS, Array, IntArray
@@ -112,22 +112,22 @@ class Prepared(Kernel):
     def padded(self) -> Prepared:
         """The same with a flat coordinate, also where the span has none yet."""
         d, bound = len(self.centre), self.level_set.bound
-        level_set = replace(self.level_set, X=with_zero_column(self.level_set.X))
+        level_set = replace(self.level_set, X=with_column(self.level_set.X))
         span, problem = self.span, self.problem
         if span.basis is not None:
-            span = replace(span, basis=np.pad(span.basis, ((0, 1), (0, 0))), dimension=d + 1)
+            span = replace(span, basis=with_zero(span.basis), dimension=d + 1)
         elif problem is None:
             span = replace(span, dimension=d + 1)
         if problem is not None and not span.outside and bound < np.inf:
             if span.basis is None:
                 span = replace(span, basis=np.eye(d + 1, d), dimension=d + 1)
             span = replace(span, outside=True)
-            X = with_zero_column(problem.X)
+            X = with_column(problem.X)
             problem = problem._replace(
-                X=X, Xt=np.ascontiguousarray(X.T), slope=np.append(problem.slope, 0.0),
-                centre=np.append(problem.centre, 0.0), bound=bound,
+                X=X, Xt=np.ascontiguousarray(X.T), slope=with_zero(problem.slope),
+                centre=with_zero(problem.centre), bound=bound,
             )  # fmt: skip
-        centre = np.append(self.centre, 0.0)
+        centre = with_zero(self.centre)
         return replace(self, centre=centre, level_set=level_set, span=span, problem=problem)
 
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:

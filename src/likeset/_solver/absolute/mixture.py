@@ -27,7 +27,7 @@ from likeset._solver.absolute.mixture_bounds import log_average_at
 from likeset._solver.absolute.mixture_data import Problem
 from likeset._solver.absolute.mixture_path import find_centre, maximise
 from likeset._solver.linalg.matrix import SUMS, dot
-from likeset._solver.problem import Kernel, MixtureSet, PointTerms, Solution, with_zero_column
+from likeset._solver.problem import Kernel, MixtureSet, PointTerms, Solution, with_column, with_zero
 from likeset._typing import EPS, Array, IntArray
 from likeset.compiling import kernel
 from likeset.parts import worked_out
@@ -58,13 +58,13 @@ class Prepared(Kernel):
         """The same with a flat coordinate: by symmetry the centre has a zero there."""
         problem, start = self.problem, self.start
         if problem is not None:
-            X = with_zero_column(problem.X)
+            X = with_column(problem.X)
             Xt = np.ascontiguousarray(X.T)
-            problem = problem._replace(X=X, Xt=Xt, centre=np.append(problem.centre, 0.0))
+            problem = problem._replace(X=X, Xt=Xt, centre=with_zero(problem.centre))
         if start is not None:
             delta, cone = np.pad(start.delta, ((0, 1), (0, 0))), np.pad(start.cone, ((0, 0), (0, 1), (0, 0)))
             start = start._replace(delta=delta, cone=cone)
-        return replace(self, centre=np.append(self.centre, 0.0), problem=problem, start=start)
+        return replace(self, centre=with_zero(self.centre), problem=problem, start=start)
 
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
         size = np.linalg.norm(A, axis=1)

@@ -21,7 +21,7 @@ from math import inf
 import numpy as np
 
 from likeset._solver.linalg.eigen import eigen
-from likeset._solver.problem import CurveTerms, Kernel, LevelSet, Solution
+from likeset._solver.problem import CurveTerms, Kernel, LevelSet, Solution, with_column, with_zero
 from likeset._solver.quadratic.centre import Quadratic, phase_one
 from likeset._solver.quadratic.pencil import Cut, maximise, outer_bounds
 from likeset._typing import EPS, Array
@@ -61,7 +61,7 @@ class Prepared(Kernel):
         if orthogonal is not None:
             points += np.divide(along, rest, out=np.zeros(n), where=rest > 0)[:, None] * orthogonal
         elif outside is not None:
-            points = np.column_stack([points, along])
+            points = with_column(points, along)
         return Solution(values, points, upper)
 
     def bounds(self, A: Array, outside: Array) -> Array:
@@ -77,7 +77,7 @@ class Prepared(Kernel):
         if basis.shape[0] == basis.shape[1]:
             return A, basis, np.zeros(len(A)) if outside is None else outside, None
         if outside is not None:
-            A, basis = np.column_stack([A, outside]), np.pad(basis, ((0, 1), (0, 0)))
+            A, basis = with_column(A, outside), with_zero(basis)
         orthogonal = A - (A @ basis) @ basis.T
         return A, basis, np.linalg.norm(orthogonal, axis=1), orthogonal
 

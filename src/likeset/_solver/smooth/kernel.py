@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from likeset._solver.linalg.matrix import cholesky
-from likeset._solver.problem import CurveTerms, Kernel, LevelSet, SmoothTerms, Solution
+from likeset._solver.problem import CurveTerms, Kernel, LevelSet, SmoothTerms, Solution, with_column, with_zero
 from likeset._solver.smooth.phase_one import bounded_set, height
 from likeset._solver.smooth.sqp import CentredSet
 from likeset._solver.smooth.unbounded import UnboundedSet, unbounded_set
@@ -56,9 +56,9 @@ class Prepared(Kernel):
     def padded(self) -> Prepared:
         """The same, with a flat coordinate: one that a span without all of R^d has already."""
         d = len(self.centre)
-        basis = np.eye(d + 1, d) if self.basis is None else np.pad(self.basis, ((0, 1), (0, 0)))
+        basis = np.eye(d + 1, d) if self.basis is None else with_zero(self.basis)
         body = self.body.with_flat() if self.basis is None and isinstance(self.body, CentredSet) else self.body
-        return replace(self, centre=np.append(self.centre, 0.0), basis=basis, body=body)
+        return replace(self, centre=with_zero(self.centre), basis=basis, body=body)
 
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
         square = np.einsum("ij,ij->i", A, A)
@@ -103,7 +103,7 @@ class Prepared(Kernel):
             points = self.centre + delta @ self.basis.T
         else:
             outside /= np.where(flat > 0.0, flat, math.inf)[:, None]
-            delta, upper = self.body.maximise(np.column_stack([inside, flat]), tolerance)
+            delta, upper = self.body.maximise(with_column(inside, flat), tolerance)
             points = self.centre + delta[:, :-1] @ self.basis.T + delta[:, -1:] * outside
         return points, self._outer(unit, upper)
 

@@ -28,7 +28,8 @@ from likeset._solver.problem import (
     MixtureSet,
     Solution,
     is_quadratic,
-    with_zero_column,
+    with_column,
+    with_zero,
 )
 from likeset._solver.smooth.centred import CentredTerms, centred_at, extremes
 from likeset._solver.smooth.mixture_newton import maximise_directions
@@ -70,11 +71,11 @@ class Prepared(Kernel):
         axes = np.zeros((d + 1, d + 1))
         axes[:d, :d], axes[d, d] = self.axes, 1.0
         flat = body._replace(
-            X=with_zero_column(body.X), Xt=np.vstack([body.Xt, np.zeros(len(body.X))]),
-            theta_c=np.append(self.ball.centre @ self.axes, 0.0), bound=self.ball.bound, e2=self.ball.room,
+            X=with_column(body.X), Xt=with_zero(body.Xt),
+            theta_c=with_zero(self.ball.centre @ self.axes), bound=self.ball.bound, e2=self.ball.room,
         )  # fmt: skip
         return replace(
-            self, centre=np.append(self.centre, 0.0), body=flat, axes=axes, curvatures=np.append(self.curvatures, 0.0),
+            self, centre=with_zero(self.centre), body=flat, axes=axes, curvatures=with_zero(self.curvatures),
             spring=2.0 / self.ball.room,
         )  # fmt: skip
 

@@ -25,7 +25,7 @@ from likeset._solver.certificate import certify
 from likeset._solver.evaluate import evaluate_terms
 from likeset._solver.linalg.eigen import eigen
 from likeset._solver.linalg.lanes import packed_indices
-from likeset._solver.problem import CallableTerms, SmoothTerms, with_zero_column
+from likeset._solver.problem import CallableTerms, SmoothTerms, with_column, with_zero
 from likeset._solver.smooth.centred import CalledTerms, CentredTerms, called_at, centred_at
 from likeset._solver.smooth.ellipsoids import model_maximisers
 from likeset._solver.smooth.leading import SMALL, leading_block, packed_products
@@ -84,8 +84,8 @@ class CentredSet:
         axes = np.zeros((d + 1, d + 1))
         axes[:d, :d], axes[d, d] = self.axes, 1.0
         return replace(
-            self, X=with_zero_column(self.X), theta_c=np.append(self.theta_c, 0.0), g_c=np.append(self.g_c, 0.0),
-            curvatures=np.append(self.curvatures, 0.0), axes=axes,
+            self, X=with_column(self.X), theta_c=with_zero(self.theta_c), g_c=with_zero(self.g_c),
+            curvatures=with_zero(self.curvatures), axes=axes,
         )  # fmt: skip
 
     def project(self, Y: Array, U: Array, slopes: Array, weights: Array, rise: Array) -> None:
