@@ -166,15 +166,31 @@ def test_what_goes_step_by_step_says_how_far_it_is(call, what, monkeypatch):
     assert re.search(rf"likeset: {what} \d+ %, [\d a-z]+ left", terminal.getvalue())
 
 
-def test_who_shows_it_elsewhere_is_told_the_share(monkeypatch):
+def test_who_shows_it_elsewhere_is_told_what_is_done_and_the_share(monkeypatch):
     monkeypatch.setattr(progress, "EVERY", -1.0)
     heard = []
-    with progress.heard_by(heard.append):
-        assert list(counted("abcd", 4, "outside")) == list("abcd")
-        for _ in counted("ab", 2, "outside"):
-            assert list(counted("xyz", 3, "inside")) == list("xyz")
+    with progress.heard_by(lambda what, share, elapsed: heard.append((what, share)) or elapsed >= 0 or 1 / 0):
+        assert list(counted("abcd", 4, "one by one")) == list("abcd")
     assert list(counted("ab", 2, "later")) == ["a", "b"]
-    assert heard == [0.0, 0.25, 0.5, 0.75, 0.0, 0.5]
+    assert heard == [("one by one", share) for share in (0.0, 0.25, 0.5, 0.75)] + [("", None)]
+
+
+def test_a_long_step_is_told_by_what_is_inside_of_it(monkeypatch):
+    """The shares of meters inside, which may come one after the other, are shares of the step, and never fall."""
+    monkeypatch.setattr(progress, "EVERY", -1.0)
+    heard = []
+    with progress.heard_by(lambda what, share, elapsed: heard.append((what, share))):
+        for _ in counted("ab", 2, "outside"):
+            for _ in range(2):
+                for _ in counted("xy", 2, "inside"):
+                    assert list(counted("vw", 2, "innermost")) == ["v", "w"]
+        with progress.meter("by itself", 10.0) as at:
+            at(2.0)
+            assert list(counted("xy", 2, "inside")) == ["x", "y"]
+    assert {what for what, _ in heard} == {"outside", "by itself", ""} and progress._around is None
+    shares = [share for what, share in heard if what == "outside"]
+    assert shares == sorted(shares) and set(shares) == {i / 8 for i in range(8)}
+    assert [share for what, share in heard if what == "by itself"] == [0.2]
 
 
 def poisson_set(**settings):

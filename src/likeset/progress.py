@@ -20,9 +20,13 @@ EVERY = 0.5  # seconds between two showings
 Item = TypeVar("Item")
 
 
+Listener = Callable[[str, float | None, float], None]
+"""Told what is being done, the share that is done (None: not known), and for how many seconds that is going on."""
+
 _inside = 0  # of something that shows its own progress
 _meters = 0  # that are running; the outermost one is shown
-_listener: Callable[[float], None] | None = None
+_around: Callable[[float], None] | None = None  # the item that is being worked on, told its share by a meter inside
+_listener: Listener | None = None
 
 
 @contextmanager
@@ -37,14 +41,25 @@ def shown_elsewhere() -> Iterator[None]:
 
 
 @contextmanager
-def heard_by(listener: Callable[[float], None]) -> Iterator[None]:
-    """Whoever shows it elsewhere is told the share that is done, about every half second."""
+def heard_by(listener: Listener) -> Iterator[None]:
+    """Whoever shows it elsewhere is told what is being done and how far it is, about every half second."""
     global _listener
     before, _listener = _listener, listener
     try:
         yield
     finally:
         _listener = before
+
+
+def overheard(what: str, share: float | None, elapsed: float) -> None:
+    """Tell whoever shows it elsewhere, if anybody does; for what keeps no meter, as compiling does."""
+    if _listener is not None:
+        _listener(what, share, elapsed)
+
+
+def somebody_listens() -> bool:
+    """Whether it is shown elsewhere."""
+    return _listener is not None
 
 
 def somebody_watches() -> bool:
@@ -72,8 +87,16 @@ def told(what: str, done: float, total: float, elapsed: float) -> str:
     'likeset: updating 25 %, 15 s left'
     """
     share = done / total if total else 1.0
-    left = f", {duration(elapsed * (1 - share) / share)} left" if share > 0 else ""
-    return f"likeset: {what} {100 * share:.0f} %{left}"
+    return f"likeset: {shared(what, share, elapsed * (1 - share) / share if share > 0 else None)}"
+
+
+def shared(what: str, share: float, left: float | None) -> str:
+    """What is being done, the share that is done, and the seconds left, if they can be told.
+
+    >>> shared("updating", 0.25, 15.0), shared("updating", 0.0, None)
+    ('updating 25 %, 15 s left', 'updating 0 %')
+    """
+    return f"{what} {100 * share:.0f} %{'' if left is None else f', {duration(left)} left'}"
 
 
 def duration(seconds: float) -> str:
@@ -92,22 +115,27 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def meter(what: str, total: float) -> Iterator[Callable[[float], None]]:
-    """A function that is told how much is done, and shows it once it takes long; inside of another one, nothing.
+    """A function that is told how much is done, and shows it once it takes long.
+
+    Inside of another one nothing is shown; one that goes through items (:func:`counted`) hears the share of its item.
 
     >>> with meter("searching", 10) as at:
     ...     at(3)
     """
-    global _meters
+    global _meters, _around
     began = shown = heard = time.monotonic()
     watched: bool | None = None if _meters == 0 else False
     listener = _listener if _meters == 0 else None
+    around, _around = _around, None
     _meters += 1
 
     def at(done: float) -> None:
         nonlocal shown, watched, heard
         now = time.monotonic()
+        if around is not None and total:
+            around(min(done / total, 1.0))
         if listener is not None and now - heard > EVERY and total:
-            listener(done / total)
+            listener(what, done / total, now - began)
             heard = now
         if now - began > PATIENCE and now - shown > EVERY and watched is not False:
             watched = somebody_watches() if watched is None else watched
@@ -119,6 +147,9 @@ def meter(what: str, total: float) -> Iterator[Callable[[float], None]]:
         yield at
     finally:
         _meters -= 1
+        _around = around
+        if listener is not None and heard != began:
+            listener("", None, 0.0)  # what comes now keeps no meter
         if watched and shown != began:
             rewritten("", last=True)
 
@@ -135,4 +166,23 @@ def counted(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
     with meter(what, total) as at:
         for done, item in enumerate(items):
             at(done)
-            yield item
+            with _told_of(done, at):
+                yield item
+
+
+@contextmanager
+def _told_of(done: int, at: Callable[[float], None]) -> Iterator[None]:
+    """While an item is worked on: meters inside, which may come one after the other, say how much of it is done."""
+    global _around
+    most = 0.0
+
+    def around(share: float) -> None:
+        nonlocal most
+        most = max(most, share)
+        at(done + most)
+
+    before, _around = _around, around
+    try:
+        yield
+    finally:
+        _around = before

@@ -38,7 +38,7 @@ class Refusals:
     async def refused(self, request: Request, error: Exception) -> Response:
         """An error of likeset's own."""
         kind = error.kind if isinstance(error, Refused) else type(error).__name__
-        status = {"Forged": 403, "NotFound": 404, "NotYet": 503}.get(kind, 422)
+        status = {"Forged": 403, "NotFound": 404, "NotYet": 503, "Busy": 503}.get(kind, 422)
         return self.answer(request, status, kind, "That did not work", str(error))
 
     async def unavailable(self, request: Request, error: Exception) -> Response:
