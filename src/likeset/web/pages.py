@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from likeset.errors import LikesetError
 from likeset.extras import optional_packages
 from likeset.study import wording
 from likeset.study.findings import best_setting, findings
@@ -17,12 +15,8 @@ from likeset.web.events import Streams
 from likeset.web.responses import Page
 from likeset.web.rows import (
     OFFERED,
-    count_from,
-    definition_from,
     fields_of,
-    number_of_run,
     outcome_fields,
-    row_from,
     takes_failures,
 )
 from likeset.web.security import Gate, Limits
@@ -30,9 +24,8 @@ from likeset.web.worker import Refused
 
 with optional_packages():
     from jinja2 import Environment
-    from starlette.background import BackgroundTask
     from starlette.requests import Request
-    from starlette.responses import FileResponse, RedirectResponse, Response
+    from starlette.responses import RedirectResponse, Response
 
 PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # a picture's own style, of its own document
 
@@ -71,13 +64,19 @@ class Pages:
         """The door: who shows the token gets a cookie."""
         client = request.client.host if request.client is not None else "here"
         if not self._limits.allows("guesses", client, self._gate.is_token(request.query_params.get("token", ""))):
-            return self.page(request, "error.html", 429, title="Too many attempts", text="Wait a minute.")
+            return self.page(
+                request,
+                "error.html",
+                429,
+                title="Too many attempts",
+                text="Wait a minute, then open the address that the server printed.",
+            )
         if self._gate.is_token(request.query_params.get("token", "")):
             response = RedirectResponse("/", 303)
             secure, name = request.url.scheme == "https", self._gate.cookie(request)
             response.set_cookie(name, self._gate.new_session(), httponly=True, samesite="strict", secure=secure)
             return response
-        text = "Open the address that the server printed when it started."
+        text = "A server has a new one whenever it starts. Open the address that it printed when it started last."
         return self.page(request, "error.html", 401, title="This is not the token", text=text)
 
     # -- one study ----------------------------------------------------------------------------------------------------
@@ -144,7 +143,7 @@ class Pages:
         """The form for a new study."""
         return self.page(request, "new.html", offered=OFFERED, filled={})
 
-    # -- pictures and news --------------------------------------------------------------------------------------------------------
+    # -- pictures and news -----------------------------------------------------------------------------------------------
 
     async def picture(self, request: Request) -> Response:
         """A picture of a study as SVG."""

@@ -95,7 +95,8 @@ class Call:
             return f"waiting for its turn; before it: {before.text}"
         if self.share is not None:
             return shared(self.what, self.share, self.seconds_left)
-        taken = f"for {duration(time.monotonic() - self.began)} so far"
+        seconds = time.monotonic() - self.began
+        taken = f"for {duration(seconds)} so far" if seconds >= 1.0 else "just begun"
         return f"{self.what}, {taken}" if self.what else taken
 
 
