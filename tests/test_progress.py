@@ -92,7 +92,7 @@ def test_pipes_and_logs_stay_clean_and_quiet_is_quiet():
 def test_short_work_shows_nothing(monkeypatch):
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress, "somebody_watches", lambda: pytest.fail("asked for nothing"))
+    monkeypatch.setattr(progress, "_can_be_watched", lambda: pytest.fail("asked for nothing"))
     assert list(counted(range(1000), 1000, "counting")) == list(range(1000)) and stream.getvalue() == ""
 
 

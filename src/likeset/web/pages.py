@@ -143,7 +143,7 @@ class Pages:
         """The form for a new study."""
         return self.page(request, "new.html", offered=OFFERED, filled={})
 
-    # -- pictures and news -----------------------------------------------------------------------------------------------
+    # -- pictures and news ---------------------------------------------------------------------------------------------
 
     async def picture(self, request: Request) -> Response:
         """A picture of a study as SVG."""
