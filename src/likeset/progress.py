@@ -228,6 +228,28 @@ def _keep_shown(what: str, began: float, ended: threading.Event) -> None:
         rewritten("", last=True)
 
 
+@contextmanager
+def part(at: Callable[[float], None], begin: float, end: float) -> Iterator[None]:
+    """While something is done that takes what a meter measures from ``begin`` to ``end``: meters inside tell it more.
+
+    They may come one after the other, and what they tell never falls.
+    """
+    global _around
+    most = 0.0
+
+    def around(share: float) -> None:
+        nonlocal most
+        most = max(most, share)
+        at(begin + most * (end - begin))
+
+    before, _around = _around, around
+    at(begin)
+    try:
+        yield
+    finally:
+        _around = before
+
+
 def counted(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
     """The items, one after the other; how far it is is shown once it takes long. One alone shows what is inside of it.
 
