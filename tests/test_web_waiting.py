@@ -317,6 +317,20 @@ def test_a_worker_that_dies_is_said_in_words(writer, app, store):
     assert writer.post("/api/study/tell?name=counts", json=[{"v": "a", "y": 1}], headers=BEARER).status_code == 200
 
 
+def test_a_file_that_could_not_be_made_is_begun_again(writer, app, store):
+    hold(store, "data")
+    waiting = writer.get("/study/data.csv?name=counts").headers["location"]
+    state_of(writer, waiting, "choosing")
+    os.kill(app.state.desk._printer.process_id, signal.SIGKILL)
+    failed = answer_at(writer, waiting)
+    assert failed.status_code == 503 and "Try again" in failed.text
+    again = writer.get("/study/data.csv?name=counts").headers["location"]
+    assert again != waiting
+    release(store, "data")
+    assert "The file is ready" in answer_at(writer, again).text
+    assert writer.get(again.replace("/waiting", "/waiting/file")).text.startswith("v,y")
+
+
 def test_no_more_begin_than_can_be_waited_for(writer, store, monkeypatch):
     monkeypatch.setattr(jobs, "MOST_UNFINISHED", 1)
     before = len(ls.Study.open("lab", store).runs())

@@ -61,14 +61,19 @@ class Job:
     fetched: bool = False
 
     @property
+    def failed(self) -> bool:
+        """Whether its call ended with an error."""
+        future = self.call.future
+        return future.done() and future.exception() is not None
+
+    @property
     def path(self) -> Path:
         """Where its file is."""
         return Path(self.call.future.result())
 
     def discard(self) -> None:
         """Remove its file, if it left one."""
-        future = self.call.future
-        if self.file is not None and future.done() and future.exception() is None:
+        if self.file is not None and self.call.future.done() and not self.failed:
             with suppress(OSError):
                 os.unlink(self.path)
 
@@ -98,10 +103,10 @@ class Jobs:
         return start()
 
     def underway(self, file: File, owner: str) -> Job | None:
-        """The job of this owner that makes the same file, or has made it."""
+        """The job of this owner that makes the same file, or has made it; one that failed is begun again."""
         with self._lock:
             own = (job for job in self._jobs.values() if job.file == file and job.owner == owner)
-            return next((job for job in own if not job.fetched), None)
+            return next((job for job in own if not job.fetched and not job.failed), None)
 
     async def is_quick(self, job: Job, owner: str, patience: float) -> bool:
         """Wait for a job, so many seconds; one that takes longer is kept for its owner, to come back for."""

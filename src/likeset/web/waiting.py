@@ -54,7 +54,7 @@ class Waiting:
         """How far it is; the answer once it is there. A file that was fetched is gone, and can be made anew."""
         job = self._found(request)
         finished = job.call.future.done()
-        if finished and (job.file is None or job.call.future.exception() is not None):
+        if finished and (job.file is None or job.failed):
             return await self._answer(request, job)
         back = study_address(job.study) if job.study else "/"
         return self._pages.page(request, "waiting.html", job=job, state=job.state(), back=back, finished=finished)
