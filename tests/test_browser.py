@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import likeset as ls
+from page_held import hold, release
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
@@ -267,6 +268,98 @@ def test_everything_works_without_scripts(browser, address):
     browser.find_element("xpath", "//button[text()='Tell']").click()
     see(browser, "Recorded 1 row")
     emulate(browser)
+
+
+# -- what takes long ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory):
+    """A server whose tasks take as long as a test wants: its address and its store."""
+    path = tmp_path_factory.mktemp("held") / "likeset.db"
+    factors, outcome = {"heat": (20, 90)}, {"yield": ls.Gaussian(3.0)}
+    study = ls.Study("Coupling", factors=factors, outcome=outcome, model="smooth", range=(0, 100), store=path)
+    study.tell([{"heat": 30 + 5 * i, "yield": 40.0 + i} for i in range(4)])
+    environment = {**os.environ, "PYTHONPATH": str(Path(ls.__file__).parent.parent)}
+    command = [sys.executable, str(Path(__file__).parent / "page_held.py"), str(path), TOKEN]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    yield f"http://127.0.0.1:{int(process.stdout.readline())}", path
+    process.terminate()
+    process.wait(20)
+    process.stdout.close()
+
+
+def without_complaints(browser):
+    """Nothing that the content security policy forbids was tried since the last look."""
+    return not [e for e in browser.get_log("browser") if "Content Security Policy" in e["message"]]
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_slow_ask_shows_the_time_left_and_ends_on_its_runs(browser, held, scripts):
+    address, store = held
+    emulate(browser, scripts=scripts)
+    browser.get(f"{address}/enter?token={TOKEN}")
+    browser.get(f"{address}/study?name=Coupling")
+    see(browser, "Next experiment")
+    before = len(ls.Study.open("Coupling", store).runs())
+    hold(store, "ask")
+    fill(browser, count="2")
+    press(browser, "Ask")
+    see(browser, "Choosing what to run next")
+    see(browser, "choosing 40 %")
+    assert re.search(r"choosing 40 %, \d s left", browser.find_element("css selector", ".how-far").text)
+    assert float(browser.find_element("css selector", "progress").get_attribute("value")) == 0.4
+    if scripts:
+        keep(browser, "waiting")
+        emulate(browser, 390, 1400, True)
+        keep(browser, "waiting-phone-dark")
+        sideways = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert browser.execute_script(sideways) <= 0
+        emulate(browser)
+    browser.refresh()  # asks for nothing more
+    see(browser, "choosing 40 %")
+    release(store, "ask")
+    see(browser, "Asked for 2 settings")
+    see(browser, f"Tell run {before + 2}")
+    assert browser.current_url.endswith("/study?name=Coupling&asked=2#pending")
+    assert len(ls.Study.open("Coupling", store).runs()) == before + 2 and without_complaints(browser)
+    emulate(browser)
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_slow_download_arrives(browser, held, scripts, tmp_path):
+    address, store = held
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    emulate(browser, scripts=scripts)
+    browser.get(f"{address}/study?name=Coupling")
+    see(browser, "All rows (CSV)")
+    hold(store, "data")
+    wait(browser, lambda b: b.find_element("link text", "All rows (CSV)").click() or True)
+    see(browser, "choosing 40 %")
+    release(store, "data")
+    see(browser, "The file is ready")
+    rows = wait(browser, lambda b: (tmp_path / "Coupling.csv").read_text().splitlines())
+    assert rows[0].startswith("heat,yield") and len(rows) == 1 + ls.Study.open("Coupling", store).n
+    assert without_complaints(browser)
+    browser.refresh()
+    see(browser, "The file was fetched")
+    emulate(browser)
+
+
+def test_what_is_refused_after_a_while_says_why(browser, held):
+    address, store = held
+    emulate(browser)
+    browser.get(f"{address}/enter?token={TOKEN}")
+    browser.get(f"{address}/study?name=Coupling")
+    see(browser, "Enter a result")
+    hold(store, "tell")
+    for place, text in (("field-0", "500"), ("field-1", "3")):  # by number: runs that are pending have such names, too
+        wait(browser, lambda b, place=place, text=text: b.find_element("id", place).send_keys(text) or True)
+    press(browser, "Tell")
+    see(browser, "Recording rows")
+    release(store, "tell")
+    see(browser, "lies outside")
+    assert wait(browser, lambda b: b.find_element("id", "field-0")).get_attribute("value") == "500"  # to be mended
 
 
 def test_names_are_text_and_the_policy_is_kept(browser, address):

@@ -8,6 +8,7 @@ import pty
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.gaussian_process.kernels import RBF
 import likeset as ls
 from likeset import progress
 from likeset.progress import counted, told
+from likeset.study.csv_files import read_stream
 
 SLOW = """
 import time, numpy as np
@@ -92,7 +94,7 @@ def test_pipes_and_logs_stay_clean_and_quiet_is_quiet():
 def test_short_work_shows_nothing(monkeypatch):
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress, "somebody_watches", lambda: pytest.fail("asked for nothing"))
+    monkeypatch.setattr(progress, "_can_be_watched", lambda: pytest.fail("asked for nothing"))
     assert list(counted(range(1000), 1000, "counting")) == list(range(1000)) and stream.getvalue() == ""
 
 
@@ -132,6 +134,106 @@ def test_studies_show_scoring_reopening_and_looking_back(tmp_path, monkeypatch):
         assert seen(lambda: study.tell(rows[:41])) == set()
 
 
+def seen_in_terminal(monkeypatch, call):
+    """What a terminal is shown while something is called."""
+    monkeypatch.delenv("LIKESET_QUIET", raising=False)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    call()
+    return terminal.getvalue()
+
+
+def wait_for(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_what_has_no_meter_is_shown_with_the_time_it_has_taken(monkeypatch):
+    """While a meter runs, its share is shown, and kept up to date where a step takes long."""
+    monkeypatch.setattr(progress, "PATIENCE", 0.02)
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+
+    def shows(pattern):
+        wait_for(lambda: re.search(pattern, sys.stderr.getvalue()))
+
+    def call():
+        with progress.working("tidying up"):
+            shows(r"likeset: tidying up, for \d+ s so far")
+            with progress.working("something smaller"):
+                pass
+            with progress.meter("sweeping", 4) as at:
+                at(1)
+                shows(r"likeset: sweeping 25 %, \d+ s left")
+        assert not progress._working
+
+    seen = seen_in_terminal(monkeypatch, call)
+    assert seen.endswith("\r") and "smaller" not in seen
+    with progress.shown_elsewhere():
+        assert seen_in_terminal(monkeypatch, lambda: _worked_on(0.1)) == ""
+    monkeypatch.setattr(progress, "PATIENCE", 60.0)
+    assert seen_in_terminal(monkeypatch, lambda: _worked_on(0.1)) == ""
+
+
+def _worked_on(seconds):
+    with progress.working("nothing much"):
+        time.sleep(seconds)
+
+
+def test_short_steps_that_follow_each_other_are_shown_once_all_of_them_take_long(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(progress, "_ended", 0.0)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+
+    def step(name):
+        with progress.meter(name, 2) as at:
+            clock[0] += 0.9
+            at(1)
+            clock[0] += 0.1
+
+    def steps():
+        for name in ("first", "second", "third"):
+            step(name)
+        clock[0] += 10.0  # somebody thinks
+        step("later")
+
+    seen = seen_in_terminal(monkeypatch, steps)
+    assert "third 50 %" in seen and not any(name in seen for name in ("first", "second", "later"))
+
+
+def test_where_nobody_knows_how_much_there_is_the_amount_is_shown(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "EVERY", -1.0)
+    monkeypatch.setattr("likeset.study.csv_files._CHUNK", 10)
+    heard = []
+
+    def read():
+        with progress.heard_by(lambda what, share, elapsed: heard.append((what, share))):
+            read_stream(io.BytesIO(b"v,y\n" + b"a,1\n" * 25), "standard input")
+
+    assert "likeset: reading rows, 20 so far" in seen_in_terminal(monkeypatch, read)
+    assert ("reading rows, 10 so far", None) in heard
+
+
+def test_files_of_rows_say_how_much_of_them_has_been_read_and_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "EVERY", -1.0)
+    monkeypatch.setattr("likeset.study.csv_files._CHUNK", 10)
+    monkeypatch.setattr("likeset.study.record._AT_ONCE", 10)
+    (tmp_path / "rows.csv").write_text("id,v,y\n" + "".join(f"{i},{'ab'[i % 2]},{i % 3 % 2}\n" for i in range(40)))
+    study = ls.Study("s", factors={"v": ["a", "b"]}, outcome={"y": ls.Bernoulli()}, key="id", store=tmp_path / "s.db")
+
+    def shown(call):
+        return set(re.findall(r"likeset: ([a-z ]+) [1-9]\d* %", seen_in_terminal(monkeypatch, call)))
+
+    assert {"reading rows", "looking for rows told before", "writing keys"} <= shown(
+        lambda: study.tell(tmp_path / "rows.csv")
+    )
+    assert "writing rows" in shown(lambda: study.export(tmp_path / "out"))
+    assert "reading rows" in shown(lambda: ls.Study.import_from(tmp_path / "out", tmp_path / "t.db"))
+
+
 def any_of():
     seq = ls.AnyOf((ls.Gaussian(0.3), ls.Linear(1, 2.0)), (ls.Laplace(0.3), ls.Linear(1, 2.0)), alpha=0.1)
     seq.update([[1.0]] * 8, np.zeros(8))
@@ -166,15 +268,31 @@ def test_what_goes_step_by_step_says_how_far_it_is(call, what, monkeypatch):
     assert re.search(rf"likeset: {what} \d+ %, [\d a-z]+ left", terminal.getvalue())
 
 
-def test_who_shows_it_elsewhere_is_told_the_share(monkeypatch):
+def test_who_shows_it_elsewhere_is_told_what_is_done_and_the_share(monkeypatch):
     monkeypatch.setattr(progress, "EVERY", -1.0)
     heard = []
-    with progress.heard_by(heard.append):
-        assert list(counted("abcd", 4, "outside")) == list("abcd")
-        for _ in counted("ab", 2, "outside"):
-            assert list(counted("xyz", 3, "inside")) == list("xyz")
+    with progress.heard_by(lambda what, share, elapsed: heard.append((what, share)) or elapsed >= 0 or 1 / 0):
+        assert list(counted("abcd", 4, "one by one")) == list("abcd")
     assert list(counted("ab", 2, "later")) == ["a", "b"]
-    assert heard == [0.0, 0.25, 0.5, 0.75, 0.0, 0.5]
+    assert heard == [("one by one", share) for share in (0.0, 0.25, 0.5, 0.75)] + [("", None)]
+
+
+def test_a_long_step_is_told_by_what_is_inside_of_it(monkeypatch):
+    """The shares of meters inside, which may come one after the other, are shares of the step, and never fall."""
+    monkeypatch.setattr(progress, "EVERY", -1.0)
+    heard = []
+    with progress.heard_by(lambda what, share, elapsed: heard.append((what, share))):
+        for _ in counted("ab", 2, "outside"):
+            for _ in range(2):
+                for _ in counted("xy", 2, "inside"):
+                    assert list(counted("vw", 2, "innermost")) == ["v", "w"]
+        with progress.meter("by itself", 10.0) as at:
+            at(2.0)
+            assert list(counted("xy", 2, "inside")) == ["x", "y"]
+    assert {what for what, _ in heard} == {"outside", "by itself", ""} and progress._around is None
+    shares = [share for what, share in heard if what == "outside"]
+    assert shares == sorted(shares) and set(shares) == {i / 8 for i in range(8)}
+    assert [share for what, share in heard if what == "by itself"] == [0.2]
 
 
 def poisson_set(**settings):

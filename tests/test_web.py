@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import likeset as ls
+from likeset.progress import overheard
 from likeset.web.app import create_app
 from likeset.web.demo import _rows, _simulated, build_demo
 from likeset.web.drawing import over_time
@@ -494,13 +495,13 @@ def test_the_number_of_clients_remembered_is_bounded():
 
 
 class Slow:
-    def sleep(self, seconds, report):
+    def sleep(self, seconds):
         for i in range(10):
             time.sleep(seconds / 10)
-            report((i + 1) / 10)
+            overheard("sleeping", (i + 1) / 10, (i + 1) * seconds / 10)
         return os.getpid()
 
-    def fail(self, report):
+    def fail(self):
         raise ls.InvalidArgumentError("x", 1, "is wrong", "mend it")
 
 
@@ -509,7 +510,7 @@ def test_a_worker_reports_progress_and_passes_errors_on():
     call = worker.submit("sleep", 0.5)
     seen = set()
     while not call.future.done():
-        seen.add(call.fraction)
+        seen.add(call.share)
         time.sleep(0.01)
     assert call.future.result() == worker.process_id and len(seen) >= 3
     with pytest.raises(Refused, match="mend it"):
@@ -522,7 +523,7 @@ def test_a_worker_reports_progress_and_passes_errors_on():
 def test_a_worker_that_is_killed_is_replaced():
     worker = Worker(Slow)
     call = worker.submit("sleep", 30.0)
-    while worker.process_id is None or (call.fraction is None and time.monotonic() - call.began < 4):
+    while worker.process_id is None or (call.share is None and time.monotonic() - call.made < 4):
         time.sleep(0.05)
     os.kill(worker.process_id, signal.SIGKILL)
     with pytest.raises(WorkerDied):
@@ -649,7 +650,7 @@ def test_the_demo_holds_three_studies_and_can_be_built_twice(tmp_path):
 @pytest.mark.slow
 def test_every_study_of_the_demo_is_drawn(tmp_path):
     drawn = {name: Tasks(str(tmp_path / "demo.db"), True) for name in build_demo(tmp_path / "demo.db")}
-    kinds = {name: set(tasks.pictures(name, report=lambda fraction: None)["svg"]) for name, tasks in drawn.items()}
+    kinds = {name: set(tasks.pictures(name)["svg"]) for name, tasks in drawn.items()}
     assert all({"now", "over-time"} <= found for found in kinds.values()) and "band" in kinds["Yield of the coupling"]
 
 

@@ -201,7 +201,7 @@ def test_tokens_cannot_be_guessed_quickly(app):
 
 
 class Deaf:
-    def sleep(self, seconds, text, report):
+    def sleep(self, seconds, text):
         time.sleep(seconds)
         return len(text)
 

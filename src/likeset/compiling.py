@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 import numba
 from numba.core import event
 
-from likeset.progress import EVERY, QUIET, duration, rewritten, somebody_watches
+from likeset.progress import EVERY, QUIET, duration, overheard, rewritten, somebody_listens, somebody_watches
 
 MINUTE = 60.0  # seconds that all kernels together take at most
 PATIENCE = 1.0  # seconds of compiling before it is announced
@@ -137,6 +137,8 @@ class _Announcer(event.Listener):
         self.uncached = False
         self.compiled = 0
         self._said = False
+        self._shown = 0.0  # seconds of compiling until a line about them went away
+        self._ticking = False
         self._depth = 0  # compiling a function compiles those it calls
         self._spent = 0.0
         self._collecting = True
@@ -153,8 +155,8 @@ class _Announcer(event.Listener):
             self._since = time.monotonic()
             self._collecting = gc.isenabled()
             gc.disable()  # numba makes millions of objects that live until it is done: 15 % of its time
-        if self._depth == 1 and not self._said and not os.environ.get(QUIET):
-            self._timer = Timer(max(PATIENCE - self._spent, 0.0), self._announce)
+        if self._depth == 1 and not self._ticking and (somebody_listens() or not os.environ.get(QUIET)):
+            self._timer = Timer(max(PATIENCE - (self._spent - self._shown), 0.0), self._announce)
             self._timer.daemon = True
             self._timer.start()
 
@@ -172,26 +174,34 @@ class _Announcer(event.Listener):
                 self._timer = None
 
     def _announce(self) -> None:
-        self._said = True
-        if self.uncached:
-            say(f"compiling kernels, up to a minute; {_AGAIN}.")
-        else:
-            say(f"compiling kernels, once, up to a minute; kept in {cache_folder()}.")
-        if somebody_watches():
+        if not self._said:
+            self._said = True
+            if self.uncached:
+                say(f"compiling kernels, up to a minute; {_AGAIN}.")
+            else:
+                say(f"compiling kernels, once, up to a minute; kept in {cache_folder()}.")
+        if somebody_watches() or somebody_listens():
+            self._ticking = True
             Thread(target=self._tick, daemon=True).start()
+        else:
+            self._shown = self._spent
 
     def _tick(self) -> None:
         """Show how far it is, for as long as kernels are compiled one after the other."""
-        idle = 0.0
+        idle, watched = 0.0, somebody_watches()
         while idle < MINUTE / 20:
             busy = self._depth > 0
             idle = 0.0 if busy else idle + EVERY
             if busy:
                 spent = self._spent + time.monotonic() - self._since
                 left = duration(max(MINUTE - spent, 0.0))
-                rewritten(f"likeset: {self.compiled} kernels compiled in {duration(spent)}, at most {left} left")
+                overheard(f"compiling kernels, once, at most {left} left", None, spent)
+                if watched:
+                    rewritten(f"likeset: {self.compiled} kernels compiled in {duration(spent)}, at most {left} left")
             time.sleep(EVERY)
-        rewritten("", last=True)
+        if watched:
+            rewritten("", last=True)
+        self._shown, self._ticking = self._spent, False
 
     def lost(self) -> None:
         """Compiled code could not be kept, although its folder seemed writable."""

@@ -26,14 +26,14 @@ from likeset.answers.mean_contrasts import refuted_by_pairs
 from likeset.answers.outline import outline
 from likeset.answers.pairs import Bounds, bounds_of_function
 from likeset.answers.peaks import Peak, maximise_upper
-from likeset.answers.points import like
+from likeset.answers.points import like, plausible
 from likeset.answers.questions import Questions
 from likeset.answers.steep_pairs import bounds_of_steep
 from likeset.answers.support import Support, support, upper_gradient
 from likeset.arguments import choice, positive_integer
 from likeset.errors import EmptySetError, InvalidArgumentError
 from likeset.evidence.alarm import Diagnosis
-from likeset.evidence.evidence import ROUNDING, Evidence
+from likeset.evidence.evidence import Evidence
 from likeset.evidence.unknown_scale import AnyEvidence
 from likeset.families.base import Family
 from likeset.parts import worked_out
@@ -74,10 +74,7 @@ class LikelihoodSet(Answering):
 
         Where the scale of the noise is unknown: with the scale ``nuisance``, or with any if that is left out.
         """
-        with SingleThreadedBlas():
-            norms = self._basis.norms(theta)
-            plausible = self._evidence.allows(self._values(theta), norms, *self._nuisance(nuisance))
-        return like(theta, plausible & (norms <= self.space.bound * (1 + ROUNDING)))
+        return like(theta, plausible(self, theta, self._nuisance(nuisance)))
 
     @property
     def is_empty(self) -> bool:

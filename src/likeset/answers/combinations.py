@@ -14,7 +14,7 @@ import numpy as np
 from likeset._solver.linalg.threads import SingleThreadedBlas
 from likeset._typing import Array, Mask
 from likeset.answers.directions import split
-from likeset.answers.shares import bounds_in_shares
+from likeset.answers.shares import bounds_in_shares, solved_in_shares
 from likeset.arguments import LARGEST
 from likeset.errors import ShapeError
 from likeset.evidence.evidence import ROUNDING
@@ -54,7 +54,7 @@ def pair_support(s: LikelihoodSet, X: Array, Y: Array, c: Array, e: Array) -> tu
     points = np.full((len(X), 2), np.nan)
     if apart.any():
         with SingleThreadedBlas():
-            found = kernel.solve(inside[apart], outside=leaving[apart])
+            found = solved_in_shares(kernel, inside[apart], leaving[apart])
         heights[apart] += found.upper
         within, rows = found.points[:, :-1], first_and_second
         if isinstance(s.space, Linear):

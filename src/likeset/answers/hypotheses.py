@@ -34,11 +34,13 @@ import numpy as np
 from likeset._typing import EPS, Array, IntArray
 from likeset.answers.directions import split
 from likeset.answers.floor import ACCURACY, COARSE, Floor, close, find_floor
+from likeset.progress import meter
 
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet
 
 _SOLVES = 14
+_LIKELY = 2  # rounds that are left, when it is said how far the search is
 _SHARED = 4  # levels at which all rows are solved for at once before each goes its own way
 _NEIGHBOURS = 4
 _LITTLE = 0.9  # of a small gap: where a level leaves more of it than this, it is the precision of kernels
@@ -123,21 +125,28 @@ class _Search:
         if self.floor < own < inf:
             self._solve(own, everyone)
         active = self._open(everyone)
-        if len(active) > _SHARED:
-            roots = np.sqrt(self._guesses(active) - self.floor)
-            for root in np.unique(np.quantile(roots, np.linspace(0.0, 1.0, _SHARED))):
-                self._solve(self.floor + root**2, active)
-            active = self._open(active)
-        for _ in range(_SOLVES):
-            if not len(active):
-                break
-            gaps = self.high[active] - self.low[active]
-            for row, level in zip(active, self._guesses(active), strict=True):
-                self._solve(float(level), np.array([row]))
-            if self.evidence.convex:
-                stuck = close(self.s, self.low[active], self.high[active], COARSE)
-                active = active[~stuck | (self.high[active] - self.low[active] < _LITTLE * gaps)]
-            active = self._open(active)
+        with meter("weighing evidence", 1.0) as at:
+            done = 0  # directions that were solved for, one by one or with others
+            if len(active) > _SHARED:
+                roots = np.sqrt(self._guesses(active) - self.floor)
+                levels = np.unique(np.quantile(roots, np.linspace(0.0, 1.0, _SHARED)))
+                for number, root in enumerate(levels):
+                    at(done / (done + (len(levels) - number + _LIKELY) * len(active)))
+                    self._solve(self.floor + root**2, active)
+                    done += len(active)
+                active = self._open(active)
+            for _ in range(_SOLVES):
+                if not len(active):
+                    break
+                gaps = self.high[active] - self.low[active]
+                for number, (row, level) in enumerate(zip(active, self._guesses(active), strict=True)):
+                    at(done / (done + (1 + _LIKELY) * len(active) - number))
+                    self._solve(float(level), np.array([row]))
+                    done += 1
+                if self.evidence.convex:
+                    stuck = close(self.s, self.low[active], self.high[active], COARSE)
+                    active = active[~stuck | (self.high[active] - self.low[active] < _LITTLE * gaps)]
+                active = self._open(active)
 
     def answer(self) -> tuple[Array, Array]:
         """The bounds found, less what the basis may owe, on the side of log(1/alpha) that ``upper`` is on."""

@@ -27,6 +27,7 @@ import numpy as np
 from likeset._typing import EPS, Array, IntArray
 from likeset.answers.combinations import pair_support
 from likeset.errors import InvalidArgumentError
+from likeset.progress import meter, part
 
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 ACCURACY = 1e-4
 """Distance of a bound from what is attained, relative to the width, at which refinement ends."""
 _ROUNDS = 24
+_LIKELY = 3  # rounds that are left, when it is said how far the search is
 _CLOSEST = 1e-3  # angle between directions below which more of them tell nothing
 _PIECES = 16  # that an edge, and what is left of it, is cut into
 _CUTS = 6
@@ -82,15 +84,21 @@ def _bounds(s: LikelihoodSet, function: Function, X: Array, Y: Array) -> Bounds:
         for flip in (0, 1)
     ]
     rows = np.repeat(np.arange(n), 2)
-    support = _Supports(s, X, Y)
-    for angle in (0.0, 0.5 * pi):
-        _add(support, jobs, rows, np.full(len(jobs), angle), np.arange(len(jobs)))
-    active = np.arange(len(jobs))
-    for _ in range(_ROUNDS):
-        active = np.array([j for j in active if jobs[j].improve(_spread(jobs, int(j) // 2))], dtype=np.int64)
-        if not len(active):
-            break
-        _add(support, jobs, rows, np.array([jobs[j].next_angle for j in active]), active)
+    support, active = _Supports(s, X, Y), np.arange(len(jobs))
+    with meter("bounding functions of pairs", 1.0) as at:
+        done, all_of_them = 0, (2 + _LIKELY) * len(jobs)  # directions
+        for angle in (0.0, 0.5 * pi):
+            with part(at, done / all_of_them, (done + len(jobs)) / all_of_them):
+                _add(support, jobs, rows, np.full(len(jobs), angle), active)
+            done += len(jobs)
+        for _ in range(_ROUNDS):
+            active = np.array([j for j in active if jobs[j].improve(_spread(jobs, int(j) // 2))], dtype=np.int64)
+            if not len(active):
+                break
+            all_of_them = done + _LIKELY * len(active)
+            with part(at, done / all_of_them, (done + len(active)) / all_of_them):
+                _add(support, jobs, rows, np.array([jobs[j].next_angle for j in active]), active)
+            done += len(active)
     for j in active:
         jobs[j].improve(_spread(jobs, int(j) // 2))
     upper, lower = np.array([j.ceiling for j in jobs[::2]]), -np.array([j.ceiling for j in jobs[1::2]])

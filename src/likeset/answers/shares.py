@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from likeset._solver import Kernel
+from likeset._solver.problem import Solution
 from likeset._typing import Array, IntArray, Mask
 from likeset.progress import EVERY, meter
 
@@ -30,6 +31,20 @@ def bounds_in_shares(answering: Sequence[tuple[Mask, Kernel]], inside: Array, ou
                 found[share] = kernel.bounds(inside[share], outside[share])
                 done += len(share)
     return found
+
+
+def solved_in_shares(kernel: Kernel, inside: Array, outside: Array) -> Solution:
+    """The same with what is attained."""
+    everyone = np.arange(len(inside))
+    if at_once(kernel, len(everyone)):
+        return kernel.solve(inside, outside=outside)
+    found: list[Solution] = []
+    with meter("finding bounds", len(everyone)) as at:
+        for share in _shares(everyone, kernel):
+            at(float(share[0]))
+            found.append(kernel.solve(inside[share], outside=outside[share]))
+    values, points, upper = zip(*((one.values, one.points, one.upper) for one in found), strict=True)
+    return Solution(np.concatenate(values), np.concatenate(points), np.concatenate(upper))
 
 
 def at_once(kernel: Kernel, count: int) -> bool:

@@ -23,6 +23,7 @@ from likeset.answers.combinations import pair_support
 from likeset.answers.pairs import ACCURACY, Bounds, Function, evaluated
 from likeset.arguments import real_array
 from likeset.errors import InvalidArgumentError, ShapeError
+from likeset.progress import counted
 
 if TYPE_CHECKING:
     from likeset.sets import LikelihoodSet
@@ -46,7 +47,7 @@ def bounds_of_steep(s: LikelihoodSet, function: Any, X: Array, Y: Array, steepne
         raise InvalidArgumentError("function", function, "is not a function", "pass e.g. lambda a, b: a * b")
     found = Bounds(np.full(len(X), -inf), np.full(len(X), inf), np.full(len(X), inf))
     (low, high), (low_y, high_y) = s.interval(X), s.interval(Y)
-    for i in range(len(X)):
+    for i in counted(range(len(X)), len(X), "bounding functions of pairs"):
         box = np.array([[low[i], high[i]], [low_y[i], high_y[i]]])
         if np.isfinite(box).all():
             found.lower[i], found.upper[i], found.gap[i] = _one(s, function, X[i], Y[i], steep, box)

@@ -10,16 +10,20 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import math
+import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from likeset.errors import InvalidArgumentError, RowError
+from likeset.progress import meter
 from likeset.study.frames import LONGEST_HEADING, Columns
 
 LONGEST_LINE = 1 << 20  # bytes
+_CHUNK = 20_000  # rows that are read between two signs of progress
 SEPARATORS = ",;\t|"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
@@ -141,6 +145,7 @@ def read_csv(path: Path) -> Columns:
     """A whole CSV file, which may be compressed with gzip."""
     with ExitStack() as files:
         stream: Any = files.enter_context(opened(path))
+        file = stream
         head = stream.peek(4)[:4]
         if head == _ZIP:
             remedy = "save the table as CSV (spreadsheets: CSV UTF-8), or pass a data frame"
@@ -149,12 +154,27 @@ def read_csv(path: Path) -> Columns:
             stream = files.enter_context(gzip.GzipFile(fileobj=stream))
         reader = CsvReader(lines_of(stream), str(path))
         try:
-            parts = list(iter(lambda: reader.chunk(100_000), None))
+            with meter("reading rows", os.fstat(file.fileno()).st_size) as at:
+                parts = list(_chunks(reader, lambda: at(file.tell())))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InvalidArgumentError(
                 "rows", str(path), f"is compressed, and cannot be unpacked ({error})", "write the file again"
             ) from None
     return joined(parts, reader)
+
+
+def read_stream(stream: BinaryIO, name: str) -> Columns:
+    """All rows of a stream, of which nobody knows how long it is."""
+    reader = CsvReader(lines_of(stream), name)
+    with meter("reading rows", math.inf) as at:
+        parts = list(_chunks(reader, lambda: at(reader.rows_read)))
+    return joined(parts, reader)
+
+
+def _chunks(reader: CsvReader, after_each: Callable[[], None]) -> Iterator[Columns]:
+    while (part := reader.chunk(_CHUNK)) is not None:
+        after_each()
+        yield part
 
 
 def joined(parts: list[Columns], reader: CsvReader) -> Columns:

@@ -27,6 +27,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from likeset.errors import FileFormatError, StoreError, StudyMismatchError
+from likeset.progress import counted
 from likeset.study.connections import VERSION, Connections
 from likeset.study.definition import differences, study_name
 
@@ -169,7 +170,8 @@ class Database(Connections):
     def told_keys(self, connection: sqlite3.Connection, study: StoredStudy, keys: list[str]) -> dict[str, Any]:
         """Row and digest of those keys that have been told."""
         found: dict[str, tuple[int, bytes]] = {}
-        for start in range(0, len(keys), 500):
+        starts = range(0, len(keys), 500)
+        for start in counted(starts, len(starts), "looking for rows told before"):
             part = keys[start : start + 500]
             marks = ",".join("?" * len(part))
             query = f"SELECT key, row, digest FROM keys WHERE study = ? AND key IN ({marks})"
@@ -181,7 +183,7 @@ class Database(Connections):
     ) -> None:
         """Remember the keys of rows from number ``first`` on."""
         pairs = enumerate(zip(keys, digests, strict=True), start=first)
-        entries = ((study.id, key, row, digest) for row, (key, digest) in pairs)
+        entries = ((study.id, key, row, digest) for row, (key, digest) in counted(pairs, len(keys), "writing keys"))
         connection.executemany("INSERT INTO keys VALUES (?, ?, ?, ?)", entries)
 
     def count_of_keys(self, connection: sqlite3.Connection, study: StoredStudy) -> int:

@@ -6,7 +6,6 @@ Everything that touches the engine's inside is here.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from itertools import pairwise
@@ -23,7 +22,7 @@ from likeset.families.poisson import Poisson
 from likeset.persistence.descriptions import describe, piece_from
 from likeset.persistence.durable import STATE_BYTES_PER_ROW, STATE_EVERY, _begin, _contents, _continue, _restore
 from likeset.persistence.rebuild import Rows
-from likeset.progress import counted, shown_elsewhere
+from likeset.progress import counted
 from likeset.sequence import ConfidenceSequence
 from likeset.sets import LikelihoodSet
 from likeset.study.answers import Counts
@@ -122,11 +121,11 @@ class Engine:
         sizes = ledger.given.rows[:, 1]
         return Counts(distinct, numbers, y, sizes, told, "trials" in self.definition.roles)
 
-    def update(self, batch: Batch, on_rows: Callable[[int], None]) -> dict[str, Array]:
-        """Score rows, and say now and then how many; what was recorded about them."""
+    def update(self, batch: Batch) -> dict[str, Array]:
+        """Score rows; what was recorded about them."""
         if self.beside is not None:
-            return self._update_beside(batch, on_rows)
-        before, done = self.sequence.n_observations, 0
+            return self._update_beside(batch)
+        before = self.sequence.n_observations
         scored, told = batch, np.ones(len(batch))
         blocks: list[int] = []
         if self._pools:
@@ -135,11 +134,8 @@ class Engine:
         starts = [*range(0, alone, ROWS_AT_ONCE), *blocks]
         for start, stop in counted(pairwise([*starts, len(scored)]), len(starts), "scoring rows"):
             part = scored.part(start, stop)
-            quiet = shown_elsewhere() if len(starts) > 1 else nullcontext()
-            with quiet, self._together() if start >= alone else nullcontext():
+            with self._together() if start >= alone else nullcontext():
                 self.sequence.update(part.x, part.y, **part.options)
-            done += int(told[start:stop].sum())
-            on_rows(done)
         self._take(told)
         return self._parts(before) | {TOLD: told}
 
@@ -147,7 +143,7 @@ class Engine:
         """Rows meanwhile are one block: forecasts know of no other level's outcomes in it (``pooling``)."""
         return self.sequence._running.forecaster.as_of_now()  # type: ignore[attr-defined, no-any-return]
 
-    def _update_beside(self, batch: Batch, on_rows: Callable[[int], None]) -> dict[str, Array]:
+    def _update_beside(self, batch: Batch) -> dict[str, Array]:
         """The same where rows may have failed, and constraints have outcomes of their own."""
         assert self.beside is not None
         before = self.sequence.n_observations
@@ -159,7 +155,6 @@ class Engine:
             self.sequence.update(scored.x, scored.y, **options)
         told = np.ones(len(batch))
         found = self.beside.update(batch, self._parts(before)) | {TOLD: told}
-        on_rows(len(batch))
         self._take(told)
         return found
 

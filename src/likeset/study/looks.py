@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from likeset._typing import Array
-from likeset.progress import counted, shown_elsewhere
+from likeset.progress import counted
 from likeset.study import answers
 from likeset.study.definition import Definition
 from likeset.study.engine import TOLD, Engine
@@ -30,8 +30,7 @@ def looks(definition: Definition, settings: dict[str, Any], scored: dict[str, Ar
     times = np.searchsorted(told, look_times(int(told[-1]) if len(told) else 0, count)) + 1
     looked = sorted(set(times.tolist()))
     for rows in counted(looked, len(looked), "looking at earlier times"):
-        with shown_elsewhere():
-            engine.replay({name: part[before:rows] for name, part in scored.items()})
+        engine.replay({name: part[before:rows] for name, part in scored.items()})
         before = rows
         empty = engine.set.is_empty
         found.append((int(told[rows - 1]), None if empty else answers.rows(definition, engine.set, engine.counts())))

@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +23,7 @@ from likeset.errors import (
     StoreError,
     StudyMismatchError,
 )
+from likeset.progress import counted
 from likeset.study import asked
 from likeset.study.batch import refuse_other_columns
 from likeset.study.database import Head, StoredBatch, StoredStudy
@@ -38,6 +39,7 @@ from likeset.study.spelling import near
 from likeset.study.store import Store
 
 BATCH_BYTES = 64 << 20  # of covariates in one stored batch
+_AT_ONCE = 20_000  # rows that are looked at between two signs of progress
 _SUSPICIOUS = 20  # rows that come again as a whole
 
 
@@ -107,8 +109,7 @@ class Record:
 
     # -- telling ------------------------------------------------------------------------------------------------------
 
-    def _tell(self, frame: Columns, on_rows: Callable[[int], None], failed: bool = False) -> Told:
-        """``tell``; says now and then how many rows have been scored."""
+    def _tell(self, frame: Columns, failed: bool) -> Told:
         if len(frame) == 0:
             refuse_other_columns(self.definition, frame, failed)
             return Told(0, 0, self.n)
@@ -129,7 +130,7 @@ class Record:
                             asked.runs(connection, self._stored), self.definition, new, numbers, keep, frame
                         )
                         ahead = True
-                        self._record(connection, engine, new, digests, on_rows)
+                        self._record(connection, engine, new, digests)
                         asked.change(connection, self._stored, answered)
                     total = len(engine)
             except (
@@ -141,11 +142,9 @@ class Record:
             self._keep_state(engine)
         return Told(len(new), len(batch) - len(new), total)
 
-    def _record(
-        self, connection: Any, engine: Engine, new: Batch, digests: list[bytes], on_rows: Callable[[int], None]
-    ) -> None:
+    def _record(self, connection: Any, engine: Engine, new: Batch, digests: list[bytes]) -> None:
         first = len(engine)
-        scored = engine.update(new, on_rows)
+        scored = engine.update(new)
         count, step = len(scored[TOLD]), max(1, BATCH_BYTES // (8 * new.x.shape[1]))
         for start in range(0, len(new), step):
             part = slice(start, start + step)
@@ -334,7 +333,13 @@ def _unpacked(data: bytes) -> dict[str, Any]:
 def _digests(recorded: dict[str, Any]) -> list[bytes]:
     """A digest of every row as it was told."""
     columns = [cells.tolist() if isinstance(cells, np.ndarray) else cells for _, cells in sorted(recorded.items())]
-    return [hashlib.blake2b(json.dumps(row).encode(), digest_size=16).digest() for row in zip(*columns, strict=True)]
+    count = len(columns[0])
+    starts, found = range(0, count, _AT_ONCE), []
+    for start in counted(starts, len(starts), "looking for rows told before"):
+        part = (cells[start : start + _AT_ONCE] for cells in columns)
+        rows = zip(*part, strict=True)
+        found += [hashlib.blake2b(json.dumps(row).encode(), digest_size=16).digest() for row in rows]
+    return found
 
 
 def _row(recorded: dict[str, Any], index: int) -> dict[str, Any]:

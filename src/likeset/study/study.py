@@ -12,6 +12,7 @@ from likeset.errors import InvalidArgumentError, StoreError
 from likeset.evidence.alarm import Diagnosis
 from likeset.extras import optional_packages
 from likeset.persistence.atomic_file import write_file
+from likeset.progress import working
 from likeset.sets import LikelihoodSet
 from likeset.study import answers, asked, transfer, wording
 from likeset.study.advice import Claim, Recommended
@@ -128,6 +129,7 @@ class Study(Record):
 
     # -- telling ------------------------------------------------------------------------------------------------------
 
+    @working("recording rows")
     def tell(self, rows: Any, failed: bool = False) -> Told:
         """Record rows, in the order in which they were observed; when it returns they are on disk.
 
@@ -138,10 +140,11 @@ class Study(Record):
         row answers the run whose number stands in its column "run", or else the oldest one that is out with its
         setting.
         """
-        return self._tell(columns_of(rows), lambda done: None, flag("failed", failed))
+        return self._tell(columns_of(rows), flag("failed", failed))
 
     # -- choosing -----------------------------------------------------------------------------------------------------
 
+    @working("choosing what to run next")
     def ask(self, n: int | None = None) -> Any:
         """The setting to run next: its factors by name, and the number of the run. With ``n`` a list of different ones.
 
@@ -177,10 +180,12 @@ class Study(Record):
                 raise InvalidArgumentError("run", run, "is not pending", f"pending are {known}")
             asked.change(connection, self._stored, {run: asked.CANCELLED})
 
+    @working("looking for the best setting")
     def recommend(self) -> Recommended:
         """The setting with the best guarantee, and how much better any other can be at most."""
         return self._chooser().recommend()
 
+    @working("looking for the best setting")
     def certificate(self) -> Claim | None:
         """What ``until`` asks for, as soon as the rows make it certain; None before, or without ``until``."""
         return self._chooser().claim()
@@ -207,6 +212,7 @@ class Study(Record):
         with self._lock:
             return self._fresh().set
 
+    @working("answering")
     def rows(self) -> list[dict[str, Any]]:
         """The table as plain dicts, one per level or coefficient."""
         with self._lock:
@@ -233,6 +239,7 @@ class Study(Record):
         """The verdict on each level against the control, or on each coefficient."""
         return {row["level"]: row["verdict"] for row in self.rows() if row["verdict"] not in (None, "control")}
 
+    @working("answering")
     def predict(self, rows: Any) -> Any:
         """Mean outcome with bounds for each row of a frame of factors, as a frame of pandas."""
         with optional_packages():
@@ -254,6 +261,7 @@ class Study(Record):
             {"estimate": mean, "lower": low, "upper": high, "z": z, "z_lower": z_low, "z_upper": z_high}
         )
 
+    @working("answering")
     def to_json(self) -> dict[str, Any]:
         """All answers as plain data that JSON can hold; a bound that is not finite is None."""
         with self._lock:
@@ -293,6 +301,7 @@ class Study(Record):
             }
         )
 
+    @working("drawing")
     def plot(self, over_time: bool = True, axes: Any = None) -> Any:
         """Intervals against the number of rows, or as they are now: differences from the control, else levels.
 
@@ -311,6 +320,7 @@ class Study(Record):
         settings = [{name: column[i] for name, column in cells.items()} for i in range(len(frame))]
         return draw_survival(self, self.survival(frame, times), settings, axes)
 
+    @working("making the report")
     def report(self, path: str | PathLike[str]) -> None:
         """Write one HTML file with the answers, pictures and the definition in it."""
         from likeset.study.report import page
@@ -328,11 +338,13 @@ class Study(Record):
     def _repr_html_(self) -> str:
         return wording.html(self.to_json())
 
+    @working("writing the study")
     def export(self, folder: str | PathLike[str]) -> None:
         """Write the study to a folder: study.json, rows.csv (as told) and scored.csv. ``import_from`` reads it."""
         transfer.export(self, folder)
 
     @classmethod
+    @working("reading the study")
     def import_from(cls, folder: str | PathLike[str], store: str | PathLike[str] | Store | None = DEFAULT) -> Self:
         """A study that ``export`` wrote, in a store that has none of its name; its fingerprint is the same."""
         target = _store(store)

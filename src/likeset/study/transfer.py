@@ -19,6 +19,7 @@ from likeset._typing import Array
 from likeset.arguments import file_path, writing
 from likeset.errors import FileFormatError, InvalidArgumentError
 from likeset.persistence.atomic_file import write_file, write_table
+from likeset.progress import counted
 from likeset.study import asked
 from likeset.study.database import Database, StoredBatch
 from likeset.study.factors import Levels
@@ -152,7 +153,8 @@ def _lines(parts: list[dict[str, Any]]) -> Iterable[Iterable[Any]]:
     if parts:
         yield list(parts[0])
     for part in parts:
-        yield from zip(*part.values(), strict=True)
+        count = len(next(iter(part.values())))
+        yield from counted(zip(*part.values(), strict=True), count, "writing rows")
 
 
 def _write_json(path: Path, data: Any) -> None:
@@ -165,4 +167,5 @@ def _write_json(path: Path, data: Any) -> None:
 def _read(path: Path) -> list[list[str]]:
     with open(path, encoding="utf-8", newline="") as stream:
         csv.field_size_limit(max(csv.field_size_limit(), 1 << 24))
-        return list(csv.reader(io.StringIO(stream.read(), newline="")))
+        text = stream.read()
+        return list(counted(csv.reader(io.StringIO(text, newline="")), text.count("\n"), "reading rows"))

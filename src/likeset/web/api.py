@@ -62,7 +62,7 @@ class Api:
                 "InvalidArgumentError", 'family: pass a name such as "bernoulli", or ["gaussian", {"sigma": 1}].'
             )
         options = {"name": "", "outcome": "outcome"} | {part: given[part] for part in PARTS if part in given}
-        return Json({"name": await self._desk.create(options | {"family": chosen})}, 201)
+        return Json({"name": await self._desk.create(options | {"family": chosen}).answer()}, 201)
 
     async def tell(self, request: Request) -> Response:
         """Rows: a JSON list of objects, or a CSV text (``Content-Type: text/csv``). Acknowledged means on disk."""
@@ -73,12 +73,12 @@ class Api:
             rows = await _json(request)
             if not isinstance(rows, list) or len(rows) > MOST_ROWS:
                 raise Refused("InvalidArgumentError", f"pass a list of at most {MOST_ROWS} rows.")
-        return Json(await self._desk.tell(name, rows))
+        return Json((await self._desk.tell(name, rows).answer())["told"])
 
     async def ask(self, request: Request) -> Response:
         """The next experiments, pending from now on: a list of settings with the numbers of their runs."""
         count = count_from(request.query_params.get("count", "1"))
-        return Json(await self._desk.ask(await self._name(request), count))
+        return Json(await self._desk.ask(await self._name(request), count).answer())
 
     async def run(self, request: Request) -> Response:
         """What became of a pending run: {"run": 3, "result": {column: value}}, or "failed" or "cancelled" instead."""
@@ -87,12 +87,12 @@ class Api:
         if not isinstance(number, int) or isinstance(number, bool):
             raise Refused("InvalidArgumentError", 'pass {"run": 3, "result": {"yield": 41.5}}, or "failed": true.')
         if given.get("cancelled") is True:
-            await self._desk.cancel(name, number)
+            await self._desk.cancel(name, number).answer()
             return Json({"cancelled": number})
         failed, values = given.get("failed") is True, given.get("result", {})
         if not isinstance(values, dict) or not (values or failed):
             raise Refused("InvalidArgumentError", 'pass {"result": {column: value}}, or "failed": true.')
-        return Json(await self._desk.tell_run(name, number, values, failed))
+        return Json((await self._desk.tell_run(name, number, values, failed).answer())["told"])
 
     async def advice(self, request: Request) -> Response:
         """The recommended setting with its certified gap, what is certain, and what is pending."""

@@ -14,10 +14,12 @@ from likeset.study import wording
 from likeset.study.numerals import number
 from likeset.web.api import Api
 from likeset.web.desk import Desk
+from likeset.web.forms import Forms
 from likeset.web.pages import Pages, day, rows
 from likeset.web.refusals import Refusals
 from likeset.web.rows import kind_of_outcome
 from likeset.web.security import Gate, Guard, Limits
+from likeset.web.waiting import Waiting
 from likeset.web.worker import Refused, WorkerDied
 
 with optional_packages():
@@ -59,25 +61,31 @@ def create_app(
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
+        waiting.jobs.close()
         desk.close()
 
     pages, api = Pages(desk, gate, limits, templates), Api(desk)
+    waiting = Waiting(desk, gate, pages)
+    forms = Forms(desk, gate, limits, pages, waiting)
     wrong = Refusals(pages, limits)
     app = Starlette(
         routes=[
             Route("/", pages.home),
             Route("/enter", pages.enter),
             Route("/new", pages.new, methods=["GET"]),
-            Route("/new", pages.create, methods=["POST"]),
+            Route("/new", forms.create, methods=["POST"]),
             Route("/study", pages.study),
-            *(Route(f"/study/{form}", pages.back, methods=["GET"]) for form in ("tell", "ask", "run")),
-            Route("/study/tell", pages.tell, methods=["POST"]),
-            Route("/study/ask", pages.ask, methods=["POST"]),
-            Route("/study/run", pages.run, methods=["POST"]),
+            *(Route(f"/study/{form}", forms.back, methods=["GET"]) for form in ("tell", "ask", "run")),
+            Route("/study/tell", forms.tell, methods=["POST"]),
+            Route("/study/ask", forms.ask, methods=["POST"]),
+            Route("/study/run", forms.run, methods=["POST"]),
             Route("/study/picture.svg", pages.picture),
-            Route("/study/data.csv", pages.data),
-            Route("/study/report.html", pages.report),
+            Route("/study/data.csv", waiting.data),
+            Route("/study/report.html", waiting.report),
+            Route("/waiting", waiting.page),
+            Route("/waiting/file", waiting.file),
             Route("/events", pages.events),
+            Route("/api/waiting", waiting.state),
             Route("/api/studies", api.studies, methods=["GET"]),
             Route("/api/studies", api.create, methods=["POST"]),
             Route("/api/study", api.study),

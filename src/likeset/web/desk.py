@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import tempfile
 import threading
 import time
 from collections import OrderedDict
@@ -62,6 +63,7 @@ class Desk:
         self._store = Store(path, read_only=True)  # for what is cheap: names and heads
         self._clerk = Worker(Tasks, str(path), read_only)
         self._draughtsman, self._printer = Worker(Tasks, str(path), True), Worker(Tasks, str(path), True)
+        self._folder = tempfile.TemporaryDirectory(prefix="likeset-")  # of files that wait to be fetched
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._saved = 0.0
         self._load()
@@ -73,6 +75,7 @@ class Desk:
         self._draughtsman.close()
         self._printer.close()
         self._store.close()
+        self._folder.cleanup()
 
     # -- cheap: read in a thread --------------------------------------------------------------------------------------
 
@@ -87,6 +90,11 @@ class Desk:
             name: {"name": name, "rows": rows, "fingerprint": head.hex(), "created": created}
             for name, rows, head, created in found
         }
+
+    def definition(self, name: str) -> dict[str, Any] | None:
+        """The definition of a study, as it is stored; None if there is no such study."""
+        found = self._store._database.find(name)
+        return None if found is None else found.definition
 
     def pending(self, name: str) -> list[dict[str, Any]]:
         """Runs of a study that were asked for and have no result yet."""
@@ -137,45 +145,49 @@ class Desk:
 
     async def history(self, name: str) -> Any:
         """Answers at all looks."""
-        return await self._draughtsman.run("history", name)
+        return await self._draughtsman.submit("history", name).answer()
 
     async def advice(self, name: str) -> Any:
         """What is recommended, what is certain, and what is pending."""
-        return await self._draughtsman.run("advice", name)
+        return await self._draughtsman.submit("advice", name).answer()
 
-    async def report(self, name: str) -> str:
-        """The report as one HTML text."""
-        return str(await self._printer.run("report", name))
+    def report(self, name: str) -> Call:
+        """Have the report made: the path of an HTML file, to be removed by whoever asked."""
+        return self._printer.submit("report", name, self._folder.name)
 
-    async def data(self, name: str) -> str:
-        """The path of a file with all rows, to be removed by whoever asked."""
-        return str(await self._printer.run("data", name))
+    def data(self, name: str) -> Call:
+        """Have all rows written: the path of a CSV file, to be removed by whoever asked."""
+        return self._printer.submit("data", name, self._folder.name)
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
-    async def create(self, given: dict[str, Any]) -> str:
-        """A new study; its name."""
-        return str(await self._clerk.run("create", given))
+    def create(self, given: dict[str, Any]) -> Call:
+        """Have a study begun; its name."""
+        return self._clerk.submit("create", given)
 
-    async def tell(self, name: str, rows: Any) -> dict[str, Any]:
-        """Record rows; when it returns they are on disk."""
-        done = await self._clerk.run("tell", name, rows)
-        self._take(name, done["answers"])
-        return dict(done["told"])
+    def tell(self, name: str, rows: Any) -> Call:
+        """Have rows recorded; when the call is finished they are on disk. What was done is under "told"."""
+        return self._telling(name, self._clerk.submit("tell", name, rows))
 
-    async def ask(self, name: str, count: int) -> list[dict[str, Any]]:
-        """The next experiments, pending from now on."""
-        return list(await self._clerk.run("ask", name, count))
+    def ask(self, name: str, count: int) -> Call:
+        """Have the next experiments chosen, pending from then on."""
+        return self._clerk.submit("ask", name, count)
 
-    async def tell_run(self, name: str, run: int, values: dict[str, Any], failed: bool) -> dict[str, Any]:
-        """The result of a pending run; when it returns it is on disk."""
-        done = await self._clerk.run("tell_run", name, run, values, failed)
-        self._take(name, done["answers"])
-        return dict(done["told"])
+    def tell_run(self, name: str, run: int, values: dict[str, Any], failed: bool) -> Call:
+        """Have the result of a pending run recorded; as ``tell``."""
+        return self._telling(name, self._clerk.submit("tell_run", name, run, values, failed))
 
-    async def cancel(self, name: str, run: int) -> None:
-        """A run that will not be made."""
-        await self._clerk.run("cancel", name, run)
+    def cancel(self, name: str, run: int) -> Call:
+        """Have a run withdrawn that will not be made."""
+        return self._clerk.submit("cancel", name, run)
+
+    def _telling(self, name: str, call: Call) -> Call:
+        def take(future: Any) -> None:
+            if future.exception() is None:
+                self._take(name, future.result()["answers"])
+
+        call.future.add_done_callback(take)
+        return call
 
     # -- inside -------------------------------------------------------------------------------------------------------
 

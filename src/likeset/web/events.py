@@ -84,7 +84,6 @@ class Streams:
         call = known.drawing if known is not None else None
         busy = call is not None and not call.future.done()
         state: dict[str, Any] = {"rows": heads.get(name, {}).get("rows"), "drawing": busy}
-        if busy and call is not None and call.fraction is not None:
-            left = call.seconds_left
-            state |= {"done": round(call.fraction, 2), "left": None if left is None else round(left)}
+        if busy and call is not None:
+            state |= {"share": None if call.share is None else round(call.share, 3), "text": call.text}
         return state

@@ -6,7 +6,6 @@ Rows are taken as they were scored, so the answers at a look are those that the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from likeset._typing import Array
 from likeset.errors import LikesetError
 from likeset.predictors import Fixed
+from likeset.progress import counted
 from likeset.sequence import ConfidenceSequence
 from likeset.study import answers
 from likeset.study.database import Head
@@ -54,8 +54,8 @@ class History:
         self.looks: list[dict[str, Any]] = []
         self._due: list[int] = []  # the number of rows at which each of them was due
 
-    def advance(self, report: Callable[[float], None] = lambda fraction: None) -> list[dict[str, Any]]:
-        """All looks so far: plain dicts with ``rows`` and ``lines``; ``report`` is told how far it is."""
+    def advance(self) -> list[dict[str, Any]]:
+        """All looks so far: plain dicts with ``rows`` and ``lines``."""
         study, engine = self._study, self._engine
         with study._database.reading() as connection:
             head = study._database.head(connection, study._stored)
@@ -70,14 +70,14 @@ class History:
         self._due = [number for number in self._due if number in fixed]
         ends = before + np.cumsum(new[TOLD])  # rows told up to each that was scored: pooled rows are scored together
         done = 0
-        for n in looks_between(before, head.rows):
+        due = looks_between(before, head.rows)
+        for n in counted(due, len(due), "looking at earlier times"):
             stop = int(np.searchsorted(ends, n, side="right"))
             if stop > done:
                 engine.replay({name: cells[done:stop] for name, cells in new.items()})
                 done = stop
                 self._due.append(n)
                 self.looks.append({"rows": int(ends[stop - 1]), "lines": self._lines()})
-            report((n - before) / (head.rows - before))
         self._head = head
         return self.looks
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from likeset.errors import LikesetError
 from likeset.extras import optional_packages
 from likeset.study import wording
 from likeset.study.findings import best_setting, findings
@@ -17,12 +15,8 @@ from likeset.web.events import Streams
 from likeset.web.responses import Page
 from likeset.web.rows import (
     OFFERED,
-    count_from,
-    definition_from,
     fields_of,
-    number_of_run,
     outcome_fields,
-    row_from,
     takes_failures,
 )
 from likeset.web.security import Gate, Limits
@@ -30,12 +24,10 @@ from likeset.web.worker import Refused
 
 with optional_packages():
     from jinja2 import Environment
-    from starlette.background import BackgroundTask
     from starlette.requests import Request
-    from starlette.responses import FileResponse, RedirectResponse, Response
+    from starlette.responses import RedirectResponse, Response
 
 PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # a picture's own style, of its own document
-REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
 class Pages:
@@ -72,25 +64,32 @@ class Pages:
         """The door: who shows the token gets a cookie."""
         client = request.client.host if request.client is not None else "here"
         if not self._limits.allows("guesses", client, self._gate.is_token(request.query_params.get("token", ""))):
-            return self.page(request, "error.html", 429, title="Too many attempts", text="Wait a minute.")
+            return self.page(
+                request,
+                "error.html",
+                429,
+                title="Too many attempts",
+                text="Wait a minute, then open the address that the server printed.",
+            )
         if self._gate.is_token(request.query_params.get("token", "")):
             response = RedirectResponse("/", 303)
             secure, name = request.url.scheme == "https", self._gate.cookie(request)
             response.set_cookie(name, self._gate.new_session(), httponly=True, samesite="strict", secure=secure)
             return response
-        text = "Open the address that the server printed when it started."
+        text = "A server has a new one whenever it starts. Open the address that it printed when it started last."
         return self.page(request, "error.html", 401, title="This is not the token", text=text)
 
     # -- one study ----------------------------------------------------------------------------------------------------
 
     async def study(self, request: Request) -> Response:
         """One study."""
-        return await self._study(request, request.query_params.get("name", ""))
+        return await self.study_page(request, request.query_params.get("name", ""))
 
-    async def _study(self, request: Request, name: str, status: int = 200, **values: Any) -> Response:
+    async def study_page(self, request: Request, name: str, status: int = 200, **values: Any) -> Response:
+        """One study, with what is said of a form that was sent."""
         found = await self._desk.study(name)
         if found is None:
-            raise _no_study(name)
+            raise no_study(name)
         head, known = found
         if known.answers is None:
             waits, message = 0 if known.problem else 1, values.get("message", "")
@@ -138,125 +137,28 @@ class Pages:
             "refresh": 2 if drawing is not None or not known.is_of(head) else 0,
         }
 
-    async def back(self, request: Request) -> Response:
-        """The address of a form, opened like a page: back to the study that it belongs to."""
-        return RedirectResponse(f"/study?name={quote(request.query_params.get('name', ''), safe='')}", 303)
-
-    async def tell(self, request: Request) -> Response:
-        """Rows from the form: one by its inputs, or several as CSV."""
-        name, form = request.query_params.get("name", ""), await self._form(request)
-        found = await self._desk.study(name, patience=30.0)
-        if found is None:
-            raise _no_study(name)
-        answers = found[1].answers
-        if answers is None:
-            raise Refused("NotYet", "The study is being opened; try again.")
-        try:
-            table: Any = form.get("csv", "")
-            told = await self._desk.tell(
-                name, table if table.strip() else [row_from(form, fields_of(answers["definition"]))]
-            )
-        except (LikesetError, Refused) as error:
-            return await self._study(request, name, 422, message=str(error), filled=form)
-        if told["warnings"]:
-            return await self._study(request, name, message=" ".join(told["warnings"]), told=str(told["recorded"]))
-        return RedirectResponse(f"/study?name={quote(name, safe='')}&told={told['recorded']}#tell", 303)
-
-    async def ask(self, request: Request) -> Response:
-        """The next experiments."""
-        name, form = request.query_params.get("name", ""), await self._form(request)
-        try:
-            asked = await self._desk.ask(name, count_from(form.get("count", "1")))
-        except (LikesetError, Refused) as error:
-            return await self._study(request, name, 422, message=str(error))
-        return RedirectResponse(f"/study?name={quote(name, safe='')}&asked={len(asked)}#pending", 303)
-
-    async def run(self, request: Request) -> Response:
-        """What became of a pending run: a result, a failure, or nothing (cancelled)."""
-        name, form = request.query_params.get("name", ""), await self._form(request)
-        found = await self._desk.study(name, patience=30.0)
-        if found is None:
-            raise _no_study(name)
-        answers = found[1].answers
-        if answers is None:
-            raise Refused("NotYet", "The study is being opened; try again.")
-        try:
-            run, what = number_of_run(form.get("run", "")), form.get("what", "told")
-            if what == "cancelled":
-                await self._desk.cancel(name, run)
-                return RedirectResponse(f"/study?name={quote(name, safe='')}#pending", 303)
-            fields = outcome_fields(answers["definition"])
-            values = row_from(form, fields, may_be_empty=what == "failed")
-            told = await self._desk.tell_run(name, run, values, what == "failed")
-        except (LikesetError, Refused) as error:
-            return await self._study(request, name, 422, message=str(error))
-        return RedirectResponse(f"/study?name={quote(name, safe='')}&told={told['recorded']}#pending", 303)
-
     # -- a new one ----------------------------------------------------------------------------------------------------
 
     async def new(self, request: Request) -> Response:
         """The form for a new study."""
         return self.page(request, "new.html", offered=OFFERED, filled={})
 
-    async def create(self, request: Request) -> Response:
-        """A new study from the form."""
-        form = await self._form(request)
-        try:
-            name = await self._desk.create(definition_from(form))
-        except (LikesetError, Refused) as error:
-            return self.page(request, "new.html", 422, offered=OFFERED, filled=form, message=str(error))
-        return RedirectResponse(f"/study?name={quote(name, safe='')}", 303)
-
-    # -- files --------------------------------------------------------------------------------------------------------
+    # -- pictures and news ---------------------------------------------------------------------------------------------
 
     async def picture(self, request: Request) -> Response:
         """A picture of a study as SVG."""
         name = request.query_params.get("name", "")
         if await self._desk.study(name) is None:
-            raise _no_study(name)
+            raise no_study(name)
         found = (await self._desk.pictures(name)).get(request.query_params.get("kind", ""))
         if found is None:
             raise Refused("NotFound", "There is no such picture.")
         headers = {"Content-Security-Policy": PICTURE_POLICY}
         return Response(found.encode("utf-8", "replace"), media_type="image/svg+xml", headers=headers)
 
-    async def data(self, request: Request) -> Response:
-        """All rows as CSV."""
-        name = request.query_params.get("name", "")
-        if await self._desk.study(name) is None:
-            raise _no_study(name)
-        path = await self._desk.data(name)
-        gone = BackgroundTask(os.unlink, path)
-        return FileResponse(path, filename=_file_name(name, "csv"), media_type="text/csv", background=gone)
-
-    async def report(self, request: Request) -> Response:
-        """One file with everything, for mail and archives."""
-        name = request.query_params.get("name", "")
-        if await self._desk.study(name) is None:
-            raise _no_study(name)
-        attached = f'attachment; filename="{_file_name(name, "html")}"'
-        headers = {"Content-Security-Policy": REPORT_POLICY, "Content-Disposition": attached}
-        return Page(await self._desk.report(name), headers=headers)
-
     async def events(self, request: Request) -> Response:
         """Server-sent events: one whenever rows were told, by whomever."""
         return self._streams.response(request.query_params.get("name"))
-
-    # -- inside -------------------------------------------------------------------------------------------------------
-
-    async def _form(self, request: Request) -> dict[str, str]:
-        """Texts of a form that came from one of our pages; files become texts."""
-        found = {}
-        async with request.form(max_files=1, max_fields=200, max_part_size=self._limits.largest_body) as form:
-            if not self._gate.form_is_ours(request, form):
-                text = "This form is not from a page of this server, or it was restarted: load the page again."
-                raise Refused("Forged", text)
-            for key, value in form.items():
-                if isinstance(value, str):
-                    found[key] = value
-                elif value.size:
-                    found[key] = (await value.read()).decode("utf-8-sig", "replace")
-        return found
 
 
 def verdicts_first(headings: list[str], cells: list[list[str]]) -> tuple[list[str], list[list[str]]]:
@@ -272,8 +174,18 @@ def verdicts_first(headings: list[str], cells: list[list[str]]) -> tuple[list[st
     return [headings[i] for i in order], [[row[i] for i in order] for row in cells]
 
 
-def _no_study(name: str) -> Refused:
+def no_study(name: str) -> Refused:
+    """What is said of a name that no study has."""
     return Refused("NotFound", f"There is no study {name!r} in this store.")
+
+
+def study_address(name: str) -> str:
+    """Where the page of a study is.
+
+    >>> study_address("a/b c")
+    '/study?name=a%2Fb%20c'
+    """
+    return f"/study?name={quote(name, safe='')}"
 
 
 def rows(count: int, kind: str = "") -> str:
@@ -296,13 +208,3 @@ def day(text: str) -> str:
     except ValueError:
         return text
     return f"{moment.day} {moment:%B %Y}"
-
-
-def _file_name(name: str, ending: str) -> str:
-    """A name that every system takes.
-
-    >>> _file_name("Länge / <b>", "csv")
-    'L_nge____b_.csv'
-    """
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name)[:60].strip(".")
-    return f"{kept or 'study'}.{ending}"

@@ -13,6 +13,13 @@ with optional_packages():
     from starlette.requests import Request
     from starlette.responses import Response
 
+_STATUS = {  # by kind: the status, the title of the page
+    "Forged": (403, "Not allowed"),
+    "NotFound": (404, "Not found"),
+    "NotYet": (503, "Not yet"),
+    "Busy": (503, "Too many at once"),
+}
+
 
 class Refusals:
     """Handlers of errors."""
@@ -28,7 +35,8 @@ class Refusals:
 
     async def not_found(self, request: Request, error: Exception) -> Response:
         """An address that does not exist."""
-        return self.answer(request, 404, "NotFound", "No such page", "There is nothing here.")
+        text = "Nothing has this address. All that there is can be reached from the list of studies."
+        return self.answer(request, 404, "NotFound", "No such page", text)
 
     async def not_understood(self, request: Request, error: Exception) -> Response:
         """A request that is no such request: a method that an address does not have, a form that cannot be read."""
@@ -38,8 +46,8 @@ class Refusals:
     async def refused(self, request: Request, error: Exception) -> Response:
         """An error of likeset's own."""
         kind = error.kind if isinstance(error, Refused) else type(error).__name__
-        status = {"Forged": 403, "NotFound": 404, "NotYet": 503}.get(kind, 422)
-        return self.answer(request, status, kind, "That did not work", str(error))
+        status, title = _STATUS.get(kind, (422, "That did not work"))
+        return self.answer(request, status, kind, title, str(error))
 
     async def unavailable(self, request: Request, error: Exception) -> Response:
         """The process that computes died."""

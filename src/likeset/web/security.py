@@ -149,6 +149,10 @@ class Gate:
         number, _, signature = connection.cookies.get(self.cookie(connection), "").partition(".")
         return number if number and _same(signature, self._signed("session", number)) else None
 
+    def who(self, connection: HTTPConnection) -> str:
+        """Whose something is that is kept until it is fetched: a session's, a program's with the token, or anyone's."""
+        return self.session(connection) or ("token" if self.has_bearer(connection.headers) else "")
+
     def form_value(self, session: str) -> str:
         """What a form of this session must carry."""
         return self._signed("form", session)

@@ -15,7 +15,7 @@ from typing import Any
 
 from likeset.errors import InvalidArgumentError, LikesetError
 from likeset.families import FAMILIES, Unknown
-from likeset.progress import heard_by
+from likeset.progress import meter
 from likeset.study.asked import PENDING, Run
 from likeset.study.definition import column_name
 from likeset.study.store import Store
@@ -25,12 +25,12 @@ from likeset.web.history import History, became_certain
 from likeset.web.rows import UNKNOWN
 from likeset.web.worker import Refused
 
-Report = Callable[[float], None]
 _MOST_STUDIES = 32  # held open at once
+_ROWS_AT_ONCE = 10_000  # that are written between two signs of progress
 
 
 class Tasks:
-    """The store, seen from a worker. Every method takes ``report``, to say how far it is."""
+    """The store, seen from a worker. What takes long in them says how far it is (``likeset.progress``)."""
 
     def __init__(self, path: str, read_only: bool) -> None:
         self._store = Store(path, read_only=read_only)
@@ -39,29 +39,28 @@ class Tasks:
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
-    def answers(self, name: str, report: Report) -> dict[str, Any]:
+    def answers(self, name: str) -> dict[str, Any]:
         """Everything that a study's page says, and which rows it says it of."""
-        with heard_by(report):
-            return self._answers(self._study(name))
+        return self._answers(self._study(name))
 
-    def history(self, name: str, report: Report) -> dict[str, Any]:
+    def history(self, name: str) -> dict[str, Any]:
         """The answers at every look so far, and when verdicts became certain."""
-        looks = self._history(name).advance(report)
+        looks = self._history(name).advance()
         return {"name": name, "looks": looks, "certain": _certain(looks)}
 
-    def pictures(self, name: str, report: Report) -> dict[str, Any]:
+    def pictures(self, name: str) -> dict[str, Any]:
         """The pictures of a study as SVG texts, by kind; when verdicts became certain; which rows that is of."""
         from likeset.web.drawing import pictures
 
         study = self._study(name)
-        looks = self._history(name).advance(report)
+        looks = self._history(name).advance()
         answers, pending = self._answers(study), study.pending()
         advised = advice(study)
         drawn = pictures(study, answers, looks, advised, pending)
         of = {"fingerprint": answers["fingerprint"], "pending": [run.number for run in _out(study)]}
         return {"svg": drawn, "certain": _certain(looks), "advice": advised, **of}
 
-    def advice(self, name: str, report: Report) -> dict[str, Any]:
+    def advice(self, name: str) -> dict[str, Any]:
         """What is recommended, what is certain, and what is pending."""
         study = self._study(name)
         found = advice(study) or {"recommended": None, "certificate": None, "problem": ""}
@@ -69,7 +68,7 @@ class Tasks:
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
-    def create(self, given: dict[str, Any], report: Report) -> str:
+    def create(self, given: dict[str, Any]) -> str:
         """A new study, or the same again; its name."""
         family, settings = given.pop("family")
         known = {cls.__name__.lower(): cls for cls in FAMILIES}
@@ -84,7 +83,7 @@ class Tasks:
         outcome = column_name("outcome", given.pop("outcome"))
         return Study(given.pop("name"), outcome={outcome: made}, store=self._store, **given).name
 
-    def tell(self, name: str, rows: Any, report: Report) -> dict[str, Any]:
+    def tell(self, name: str, rows: Any) -> dict[str, Any]:
         """Record rows (a list of dicts) or the text of a CSV file; what was done, warnings, and the new answers."""
         study = self._study(name)
         with _file_of(rows) as given:
@@ -93,12 +92,12 @@ class Tasks:
             except LikesetError as error:  # it names a file that only this process has seen
                 raise Refused(type(error).__name__, str(error).replace(str(given), "the file")) from None
 
-    def tell_run(self, name: str, run: int, values: dict[str, Any], failed: bool, report: Report) -> dict[str, Any]:
+    def tell_run(self, name: str, run: int, values: dict[str, Any], failed: bool) -> dict[str, Any]:
         """The result of a run that is pending; the same answer as of ``tell``."""
         study = self._study(name)
         return self._told(study, lambda: tell_run(study, run, values, failed))
 
-    def cancel(self, name: str, run: int, report: Report) -> None:
+    def cancel(self, name: str, run: int) -> None:
         """A run that will not be made."""
         self._study(name).cancel(run)
 
@@ -110,34 +109,38 @@ class Tasks:
         done = {"recorded": told.recorded, "repeated": told.repeated, "total": told.total, "warnings": said}
         return {"told": done, "answers": self._answers(study)}
 
-    def ask(self, name: str, count: int, report: Report) -> list[dict[str, Any]]:
+    def ask(self, name: str, count: int) -> list[dict[str, Any]]:
         """The next experiments, as rows without outcomes."""
         return [dict(row) for row in self._study(name).ask(n=count)]
 
     # -- files --------------------------------------------------------------------------------------------------------
 
-    def report(self, name: str, report: Report) -> str:
-        """The report, one HTML file, as a text."""
+    def report(self, name: str, folder: str) -> str:
+        """The report, one HTML file in a folder; its path."""
         from likeset.study.report import page
 
-        return page(self._study(name))
+        text = page(self._study(name))
+        handle, path = tempfile.mkstemp(".html", dir=folder)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+        return path
 
-    def data(self, name: str, report: Report) -> str:
-        """The rows as they were told, as a CSV file in the system's folder for such files; its path."""
+    def data(self, name: str, folder: str) -> str:
+        """The rows as they were told, as a CSV file in a folder; its path."""
         study = self._study(name)
-        done, total = 0, max(study.n, 1)
-        handle, path = tempfile.mkstemp(".csv")
+        handle, path = tempfile.mkstemp(".csv", dir=folder)
         with os.fdopen(handle, "w", newline="", encoding="utf-8", errors="replace") as file:
-            writer = None
-            with study._database.reading() as connection:
+            writer, done = csv.writer(file), 0
+            with meter("writing rows", max(study.n, 1)) as at, study._database.reading() as connection:
                 for stored in study._database.batches(connection, study._stored, None):
-                    cells = study._shown_columns(study._raw(stored))
-                    if writer is None:
-                        writer = csv.writer(file)
-                        writer.writerow([_harmless(name) for name in cells])
-                    writer.writerows([_harmless(cell) for cell in row] for row in zip(*cells.values(), strict=True))
+                    columns = study._shown_columns(study._raw(stored))
+                    if done == 0:
+                        writer.writerow([_harmless(name) for name in columns])
+                    for start in range(0, stored.count, _ROWS_AT_ONCE):
+                        part = (cells[start : start + _ROWS_AT_ONCE] for cells in columns.values())
+                        writer.writerows([_harmless(cell) for cell in row] for row in zip(*part, strict=True))
+                        at(done + start)
                     done += stored.count
-                    report(done / total)
         return path
 
     # -- inside -------------------------------------------------------------------------------------------------------

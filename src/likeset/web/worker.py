@@ -15,7 +15,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -24,6 +24,7 @@ from typing import Any
 
 from likeset.errors import LikesetError
 from likeset.extras import optional_packages
+from likeset.progress import duration, heard_by, shared
 
 with optional_packages():
     import anyio
@@ -46,11 +47,16 @@ class Refused(Exception):
 
 @dataclass
 class Call:
-    """One call: what it will return, since when it runs, how far it has got (None: not known)."""
+    """One call: what it will return, since when it is worked on, how far it has got (``share`` None: not known)."""
 
     future: Future[Any]
-    began: float = field(default_factory=time.monotonic)
-    fraction: float | None = None
+    queue: Mapping[int, Call] = field(default_factory=dict, repr=False)  # of the worker, the one it is busy with first
+    made: float = field(default_factory=time.monotonic)
+    began: float | None = None  # None: the worker is busy with another one
+    what: str = ""
+    share: float | None = None
+    _elapsed: float = 0.0  # of what is being done, when the worker said how far it was
+    _heard: float = 0.0
 
     async def finished(self) -> None:
         """Wait until it is."""
@@ -60,13 +66,38 @@ class Call:
         if not self.future.done():
             await done.wait()
 
+    async def answer(self) -> Any:
+        """What it returns, awaited; an abandoned request does not stop it."""
+        await self.finished()
+        return self.future.result()
+
+    def hear(self, what: str, share: float | None, elapsed: float) -> None:
+        """How far it is, as the worker says; the first time, that it begins."""
+        self._heard = time.monotonic()
+        self.began = self.began or self._heard
+        self.what, self.share, self._elapsed = what, share, elapsed
+
     @property
     def seconds_left(self) -> float | None:
-        """An estimate, from what has been done so far."""
-        elapsed = time.monotonic() - self.began
-        if self.fraction is None or not 0.02 <= self.fraction < 1.0:
+        """An estimate of what is being done now, from what has been done of it so far."""
+        if self.share is None or not 0.02 <= self.share < 1.0:
             return None
-        return elapsed * (1.0 - self.fraction) / self.fraction
+        left = self._elapsed * (1.0 - self.share) / self.share
+        return max(left - (time.monotonic() - self._heard), 0.0)
+
+    @property
+    def text(self) -> str:
+        """What is being done and how far it is, for people; while it waits, of what comes before it."""
+        if self.began is None:
+            before = next((call for call in list(self.queue.values()) if not call.future.done()), None)
+            if before is None or before is self or before.began is None:
+                return "a process that computes is being started"
+            return f"waiting for its turn; before it: {before.text}"
+        if self.share is not None:
+            return shared(self.what, self.share, self.seconds_left)
+        seconds = time.monotonic() - self.began
+        taken = f"for {duration(seconds)} so far" if seconds >= 1.0 else "just begun"
+        return f"{self.what}, {taken}" if self.what else taken
 
 
 class Worker:
@@ -99,15 +130,9 @@ class Worker:
                 said = bytes(ForkingPickler.dumps((self._number, method, arguments)))
             except RecursionError:
                 raise Refused("InvalidArgumentError", _TOO_DEEP) from None
-            call = self._calls[self._number] = Call(Future())
+            call = self._calls[self._number] = Call(Future(), self._calls)
             self._to_send.put(said)
         return call
-
-    async def run(self, method: str, *arguments: Any) -> Any:
-        """The answer of a method, awaited; an abandoned request does not stop the call."""
-        call = self.submit(method, *arguments)
-        await call.finished()
-        return call.future.result()
 
     def close(self) -> None:
         """End the process, when it has finished what it is busy with, or after a second."""
@@ -154,7 +179,7 @@ class Worker:
             if call is None:
                 continue
             if kind == "progress":
-                call.fraction = value
+                call.hear(*value)
             elif kind == "refused":
                 call.future.set_exception(Refused(*value))
             elif kind == "failed":
@@ -179,17 +204,26 @@ def _work(pipe: Connection, make: Callable[..., Any], arguments: tuple[Any, ...]
     with contextlib.suppress(OSError, AttributeError):
         os.nice(5)  # who reads pages comes first
     target = make(*arguments)
+    speaking = threading.Lock()  # how far compiling is comes from a thread of its own
+
+    def send(number: int, kind: str, value: Any) -> None:
+        with speaking:
+            pipe.send((number, kind, value))
+
     while True:
         try:
             number, method, given = pipe.recv()
+            send(number, "progress", ("", None, 0.0))
         except (EOFError, OSError):
             return
 
-        def report(fraction: float, number: int = number) -> None:
-            pipe.send((number, "progress", fraction))
+        def said(what: str, share: float | None, elapsed: float, number: int = number) -> None:
+            with contextlib.suppress(OSError):  # nobody listens any more: the work is finished all the same
+                send(number, "progress", (what, share, elapsed))
 
         try:
-            answer = (number, "done", getattr(target, method)(*given, report=report))
+            with heard_by(said):
+                answer = (number, "done", getattr(target, method)(*given))
         except LikesetError as error:
             answer = (number, "refused", (type(error).__name__, str(error)))
         except Refused as error:
@@ -199,6 +233,6 @@ def _work(pipe: Connection, make: Callable[..., Any], arguments: tuple[Any, ...]
         except Exception as error:
             answer = (number, "failed", f"{type(error).__name__}: {error}")
         try:
-            pipe.send(answer)
+            send(*answer)
         except OSError:
             return

@@ -26,7 +26,7 @@ from likeset.study.commands.options import (
     reader,
     show,
 )
-from likeset.study.commands.watch import read_rows, tell_with_progress
+from likeset.study.commands.watch import read_rows, tell_with_warnings
 from likeset.study.store import Store
 from likeset.study.study import Study
 
@@ -117,7 +117,7 @@ def tell(
 ) -> None:
     """Record the rows of a file; when this returns they are on disk. All of them count, or none."""
     study = Study.open(name, store)
-    told = tell_with_progress(study, read_rows(file), failed)
+    told = tell_with_warnings(study, read_rows(file), failed)
     rings = study.alarm()["rings"]
     if json:
         counts = {"recorded": told.recorded, "repeated": told.repeated, "total": told.total}

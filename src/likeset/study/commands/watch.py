@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress
 
 from likeset.errors import InvalidArgumentError, OrderWarning
 from likeset.messages import say
-from likeset.progress import shown_elsewhere
+from likeset.progress import working
 from likeset.study.commands.following import Arriving, GrowingFile
 from likeset.study.commands.hints import how_to_keep
 from likeset.study.commands.options import console, errors, factors_from, print_answers, print_json, show
-from likeset.study.csv_files import CsvReader, joined, lines_of
+from likeset.study.csv_files import CsvReader, read_stream
 from likeset.study.frames import Columns, is_parquet, read_file
 from likeset.study.study import Study
 
@@ -92,7 +91,7 @@ def watch(
     else:
         frame = read_rows(file)
         study = begun(frame)
-        tell_with_progress(study, frame)
+        tell_with_warnings(study, frame)
     try:
         show(study, json)
     finally:
@@ -100,26 +99,24 @@ def watch(
             how_to_keep(study, given, file)
 
 
-def tell_with_progress(study: Study, frame: Columns, failed: bool = False) -> Any:
-    """Tell rows, with a bar on standard error where that is a terminal; warnings are lines there."""
-    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        task = progress.add_task("Scoring rows", total=len(frame))
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            with shown_elsewhere():
-                told = study._tell(frame, lambda done: progress.update(task, completed=done), failed)
+@working("recording rows")
+def tell_with_warnings(study: Study, frame: Columns, failed: bool = False) -> Any:
+    """Tell rows; warnings are lines on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        told = study.tell(frame, failed)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             say(errors, f"Warning: {warning.message}", style="bold")
     return told
 
 
+@working("reading rows")
 def read_rows(file: str) -> Columns:
     """All rows of a file, or of standard input."""
     if file != "-":
         return read_file(Path(file))
-    reader = CsvReader(lines_of(sys.stdin.buffer), "standard input")  # type: ignore[arg-type]
-    return joined(list(iter(lambda: reader.chunk(CHUNK), None)), reader)
+    return read_stream(sys.stdin.buffer, "standard input")  # type: ignore[arg-type]
 
 
 def _follow(file: str, begun: Callable[[Columns | None], Study], every: float, json: bool) -> Study | None:

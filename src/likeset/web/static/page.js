@@ -1,10 +1,10 @@
 // Live refresh, and nothing else: every page works without this file. New rows make the main part of the page load again,
-// unless somebody is typing; a picture that is being drawn shows how far it is.
+// unless somebody is typing; what is being computed or drawn shows how far it is.
 "use strict";
 (function () {
   const live = document.body.dataset.live;
   const refresh = Number(document.body.dataset.refresh || 0);
-  let seen = null, waiting = 0;
+  let seen = null, typed = 0;
 
   function typing() {
     const at = document.activeElement;
@@ -36,6 +36,29 @@
     return true;
   }
 
+  function show(place, state) {
+    if (!place) return;
+    const bar = place.querySelector("progress");
+    if (typeof state.share === "number") bar.value = state.share; else bar.removeAttribute("value");
+    place.querySelector("span").textContent = state.text;
+  }
+
+  // A page that waits for an answer: once it is there, the same address leads to it, so loading it again does no harm.
+  const waiting = document.querySelector("[data-waiting]");
+  async function ask() {
+    try {
+      const answer = await fetch(waiting.dataset.waiting);
+      if ([429, 503].includes(answer.status)) throw new Error("busy");
+      const state = answer.ok ? await answer.json() : { finished: true };
+      if (state.finished) { location.replace(location.href); return; }
+      show(waiting.querySelector(".how-far"), state);
+    } catch {
+      show(waiting.querySelector(".how-far"), { share: null, text: "the server does not answer; trying again" });
+    }
+    setTimeout(ask, 1000);
+  }
+  if (waiting) setTimeout(ask, 1000);
+
   // Browsers open six connections to a server at most: a page that nobody looks at gives its one back.
   let stream = null;
   function listen() {
@@ -49,15 +72,14 @@
     stream.addEventListener("state", (event) => {
       const state = JSON.parse(event.data);
       const key = JSON.stringify([state.rows === undefined ? state : state.rows, state.drawing]);
-      const bar = document.querySelector("#drawing progress");
-      if (bar && typeof state.done === "number") bar.value = state.done;
+      if (state.drawing) show(document.querySelector("#drawing .how-far"), state);
       if (seen !== null && key !== seen) reload().then((done) => { if (!done) later(); }, later);
       seen = key;
     });
   }
   function later() { // somebody was typing: when they have finished
-    clearTimeout(waiting);
-    waiting = setTimeout(() => reload().then((done) => { if (!done) later(); }, later), 5000);
+    clearTimeout(typed);
+    typed = setTimeout(() => reload().then((done) => { if (!done) later(); }, later), 5000);
   }
   if (live && window.EventSource) {
     listen();
