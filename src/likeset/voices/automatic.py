@@ -58,6 +58,7 @@ from likeset.spaces.linear import Linear
 from likeset.voices.announced import MOST
 from likeset.voices.base import Voices
 from likeset.voices.duels import Duels
+from likeset.voices.net import alike, net_of_directions
 from likeset.voices.opening import OpeningWindows
 from likeset.voices.patience import Beside, Patience
 from likeset.voices.windows import Correlated, Windows
@@ -104,10 +105,14 @@ def _in_linear_model(family: Family, space: Linear, arms: Array | None, purpose:
         return Duels(arms, purpose == "largest")
     if space.dim < SEVERAL:
         return Patience()
-    opening = OpeningWindows(correlation=ALIKE)
-    if not bounded or arms is None or len(arms) < 2:
+    correlation = alike(space.dim)
+    opening = OpeningWindows(correlation=correlation)
+    if not bounded:
         return Patience().beside(opening)
-    return Patience().beside(Beside(Windows.covering(space, arms, correlation=ALIKE), opening))
+    centres = net_of_directions(space.dim)
+    if arms is not None and len(arms) > 1:
+        centres = Windows.covering(space, np.vstack([arms, centres])).centres
+    return Patience().beside(Beside(Windows(centres, correlation), opening))
 
 
 def _alone(family: Family, arms: Array | None) -> bool:
