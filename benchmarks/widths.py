@@ -52,7 +52,7 @@ class Case:
     @property
     def opening(self) -> ls.OpeningWindows:
         """As the default has them: classes count the open windows that hold a covariate."""
-        return ls.OpeningWindows(correlation=alike(self.dim))
+        return ls.OpeningWindows(correlation=alike(self.dim)) if self.told else ls.OpeningWindows()
 
     def problem(self, rng: np.random.Generator) -> tuple[Any, Array, Array, Array]:
         """Space, arms, z of the truth at the arms, and what is asked."""

@@ -1,13 +1,14 @@
 r"""A net of directions: windows of a linear model for rows that nobody has announced.
 
 Windows that open by themselves (:mod:`~likeset.voices.opening`) are around covariates that were seen. Where an optimist
-chooses the rows, these are few and alike, and what is known least is far from all of them: what tells about it are rows
-that correlate with it a little, and no window holds just these. So a few directions are fixed beforehand that are
-spread evenly: half of what is seen correlates with each of them by ``alike(dim)`` or more, where rows point anywhere.
+chooses the rows these are few and alike, and what is known least lies far from all of them: rows that correlate with
+it a little are all that tell about it, and no window holds just those. So some directions are fixed beforehand, spread
+evenly, whether rows will be observed there or not. Each has a window with what correlates with it by ``alike(dim)`` or
+more: about half of all directions.
 
-The directions are the axes, as far as they are few, and then always the one that is farthest from those so far, among
-some hundreds that were drawn once and for all. They depend on the dimension alone, so that windows around them are
-windows fixed before the first row. Entries are whole numbers, the same on every machine.
+The net has the axes, as long as there is room for them, and then always that direction which is farthest from those so
+far, of some hundreds that were drawn once and for all. It depends on the dimension alone: windows around it are windows
+that were fixed before the first row, as :mod:`~likeset.voices.windows` asks.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from likeset._typing import Array
 from likeset.spaces.linear import Linear
 from likeset.voices.windows import Windows
 
-FEWEST, MOST = 20, 48  # directions; in between two for every dimension
+FEWEST, MOST = 20, 48  # directions; in between there are two for every dimension
 _CANDIDATES = 512
-_APART = 0.99  # directions that correlate by more are one
+_APART = 0.99  # no two directions correlate by more
 
 
 def alike(dim: int) -> float:
-    """The correlation from which on a window of a linear model holds a covariate: 0.8 / sqrt(dim), rounded.
+    """How much a covariate must correlate with the centre of a window that holds it: 0.8 / sqrt(dim), rounded.
 
-    Directions at random correlate by less, or by more, with about equal chances.
+    Directions at random correlate by less or by more with about equal chances.
 
     >>> [alike(dim) for dim in (4, 5, 15)]
     [0.4, 0.36, 0.21]
@@ -46,7 +47,7 @@ def net_of_directions(dim: int) -> Array:
     """
     count = min(max(FEWEST, 2 * dim), MOST)
     bits = np.random.PCG64(0).random_raw(_CANDIDATES * dim)
-    # How many of 64 bits are set is about normal: directions without a preference.
+    # How many of 64 bits are set is about normal, so no direction is preferred; and these bits never change.
     candidates = np.array([int(word).bit_count() - 32 for word in bits], dtype=np.float64).reshape(-1, dim)
     if dim <= count:
         candidates = np.vstack([np.eye(dim), candidates])
