@@ -13,7 +13,6 @@ import likeset as ls
 from benchmarks.common import Array, Report
 
 ARMS, DIM, REPEATS = 40, 5, 15
-DEFAULT = ls.Patience().beside(ls.OpeningWindows())
 CASES: dict[str, tuple[Any, float]] = {
     "Gaussian 0.1": (ls.Gaussian(0.1), 1.0),
     "Poisson": (ls.Poisson(), 2.0),
@@ -42,7 +41,7 @@ def run(progress: Progress, quick: bool) -> Report:
         ],
     )  # fmt: skip
     sizes = (300,) if quick else (300, 1000, 10_000)
-    kinds = {"joint": None, "five": ls.Patience(5, 4.0, 0.0), "patience": ls.Patience(), "default": DEFAULT}
+    kinds = {"joint": None, "five": ls.Patience(5, 4.0, 0.0), "patience": ls.Patience(), "default": "auto"}
     task = progress.add_task("voices", total=len(CASES) * len(sizes) * len(kinds))
     for name, (family, bound) in CASES.items():
         for n in sizes:

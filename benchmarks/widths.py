@@ -22,6 +22,7 @@ from likeset._solver.problem import VoiceTable
 from likeset.evidence.evidence import Evidence
 from likeset.voices import Voices
 from likeset.voices.automatic import automatic_voices
+from likeset.voices.net import alike, net_of_directions
 
 ARMS, DIRECTIONS = 40, 10
 FIRST_SEED = 90_000
@@ -46,7 +47,12 @@ class Case:
     @property
     def classes(self) -> Voices:
         """What gives every observation its class, for all the sets that will be made."""
-        return self.patience if self.functions else self.patience.beside(ls.OpeningWindows())
+        return self.patience if self.functions else self.patience.beside(self.opening)
+
+    @property
+    def opening(self) -> ls.OpeningWindows:
+        """As the default has them: classes count the open windows that hold a covariate."""
+        return ls.OpeningWindows(correlation=alike(self.dim)) if self.told else ls.OpeningWindows()
 
     def problem(self, rng: np.random.Generator) -> tuple[Any, Array, Array, Array]:
         """Space, arms, z of the truth at the arms, and what is asked."""
@@ -133,7 +139,8 @@ def candidates(case: Case, space: Any, arms: Array) -> dict[str, Voices | None]:
         windows = ls.Windows.covering(space, arms, correlation=0.4)
         found["windows"] = ls.Windows.covering(space, arms, correlation=0.4, joint_share=0.5)
         found["beside"] = patience.beside(windows)
-        found["opening"] = patience.beside(ls.OpeningWindows())
+        found["opening"] = patience.beside(case.opening)
+        found["net"] = patience.beside(ls.Windows(net_of_directions(case.dim), alike(case.dim)))
     return found
 
 

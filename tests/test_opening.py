@@ -148,9 +148,10 @@ def test_extrema_agree_with_cvxpy(family, kind):
 
 def test_the_default_from_four_dimensions_on_and_narrower_where_rows_were_chosen():
     voices = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(4, 2.0)).voices
-    assert repr(voices) == repr(ls.Patience().beside(ls.OpeningWindows()))
+    assert isinstance(voices.second.second, ls.OpeningWindows)
     assert isinstance(ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3, 2.0)).voices, ls.Patience)
-    assert repr(ls.ConfidenceSequence(ls.Poisson(), ls.Linear(4)).voices) == repr(voices)
+    free = ls.ConfidenceSequence(ls.Poisson(), ls.Linear(4)).voices
+    assert repr(free) == repr(ls.Patience().beside(ls.OpeningWindows()))
     assert isinstance(ls.ConfidenceSequence(ls.Poisson(), ls.Linear(3)).voices, ls.Patience)
     rng = np.random.default_rng(3)
     arms = rng.standard_normal((40, 5))
