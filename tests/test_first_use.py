@@ -316,6 +316,34 @@ def test_functions_that_hand_out_arrays_count_references() -> None:
     assert handing_out > 10
 
 
+def test_every_file_with_parts_of_kernels_is_watched() -> None:
+    """A kernel is compiled again if a part of it changes in another file; numba looks at the kernel's own only."""
+    holding = set()
+    for path in PACKAGE.rglob("*.py"):
+        functions = (n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef))
+        if any("inner" in decorators(function) for function in functions):
+            holding.add(path.relative_to(PACKAGE).as_posix())
+    assert len(holding) > 20
+    assert {name for name in holding if not name.startswith("_solver/")} <= set(compiling._WITH_PARTS)
+    assert all((PACKAGE / name).exists() for name in compiling._WITH_PARTS)
+
+
+def test_kernels_are_compiled_again_when_a_part_changes(tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "likeset", ignore=shutil.ignore_patterns("__pycache__"))
+    look = "import likeset.compiling as c, numpy as np, likeset._solver.certificate as k;" \
+        "k.certificate(np.ones(2), np.ones(2), 1.0, np.zeros(2), 1.0, 1.0); print(c.compilations())"  # fmt: skip
+
+    def compiled() -> int:
+        where = dict(os.environ, PYTHONPATH=str(tmp_path), NUMBA_CACHE_DIR=str(tmp_path / "cache"), LIKESET_QUIET="1")
+        run = subprocess.run([sys.executable, "-c", look], env=where, cwd=tmp_path, capture_output=True, check=True)
+        return int(run.stdout)
+
+    assert compiled() > 0 and compiled() == 0
+    part = tmp_path / "likeset" / "curves.py"
+    os.utime(part, (part.stat().st_atime, part.stat().st_mtime + 10))
+    assert compiled() > 0 and compiled() == 0
+
+
 def test_an_array_made_where_references_are_not_counted_is_refused() -> None:
     @compiling.inner()
     def made(n):

@@ -12,11 +12,13 @@ compiling. In a terminal or a notebook a second line counts kernels and seconds.
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from threading import Thread, Timer
 from typing import Any, TypeVar
@@ -38,6 +40,10 @@ if _KNOWN[0] <= numba.version_info.short <= _KNOWN[1]:
     from likeset.numba_pipeline import KernelCompiler, PartCompiler
 
     _KERNEL, _PART = {"pipeline_class": KernelCompiler}, {"pipeline_class": PartCompiler}
+
+# Files outside of _solver with functions that are linked into kernels (tests/test_first_use.py knows them, too).
+_WITH_PARTS = ("compiling.py", "numba_pipeline.py", "curves.py", "losses.py", "elementwise.py", "special.py",
+    "families/variational.py")  # fmt: skip
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _folders: set[str] = set()
@@ -221,6 +227,8 @@ def _keep_if_possible(kernel: Any) -> None:
     that are gone, and what a crash left behind may be torn: numba reads it before it looks whose it is.
     """
     cache = kernel._cache
+    if _KERNEL:
+        cache._cache_file._source_stamp = cache._cache_file._source_stamp, _stamp_of_parts()
     load, save = cache.load_overload, cache.save_overload
 
     def load_overload(signature: Any, target: Any) -> Any:
@@ -238,6 +246,19 @@ def _keep_if_possible(kernel: Any) -> None:
             _announcer.lost()
 
     cache.load_overload, cache.save_overload = load_overload, save_overload
+
+
+@cache
+def _stamp_of_parts() -> str:
+    """When the files were written that hold parts of kernels, wherever these kernels are.
+
+    Numba compiles a kernel again if its own file has changed, and does not know what was linked into it from others.
+    """
+    package = Path(__file__).parent
+    files = [*package.glob("_solver/**/*.py"), *(package / name for name in _WITH_PARTS)]
+    found = [(file.relative_to(package).as_posix(), file.stat()) for file in files if file.exists()]
+    written = sorted((name, status.st_mtime_ns, status.st_size) for name, status in found)
+    return hashlib.sha256(repr(written).encode()).hexdigest()
 
 
 _announcer = _Announcer()

@@ -94,7 +94,7 @@ def weigh_points(problem: Problem, parts: Array, work: Workspace) -> None:
         sum_segments(starts, force, rows)
 
 
-@inner(fastmath=SUMS)
+@inner(allocates=True, fastmath=SUMS)
 def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
     """Residuals of the optimality conditions for directions A (d, lanes), and the Cholesky factor of M."""
     d, lanes = A.shape
@@ -135,7 +135,7 @@ def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
     factor_lanes(M, d, LOST_PIVOT, work.lost, of_ball, of_level)
 
 
-@inner(fastmath=SUMS)
+@inner(allocates=True, fastmath=SUMS)
 def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate, target: Array, curvature: float) -> None:
     """Newton step towards products equal to target (one number per lane).
 

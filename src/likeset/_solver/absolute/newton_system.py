@@ -69,7 +69,7 @@ def weigh_points(problem: Problem, parts: Array, work: Workspace) -> None:
             sum_segments(starts, force, work.rows[BORDER_ROWS, m])
 
 
-@inner(fastmath=SUMS)
+@inner(allocates=True, fastmath=SUMS)
 def assemble(problem: Problem, work: Workspace) -> None:
     """M: the sums of h x x' over the covariates, the ball block, the ridge and the border's square."""
     _, d, lanes = work.vectors.shape
@@ -93,7 +93,7 @@ def assemble(problem: Problem, work: Workspace) -> None:
             row += 1
 
 
-@inner(fastmath=SUMS)
+@inner(allocates=True, fastmath=SUMS)
 def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
     """Residuals of the optimality conditions for directions A (d, lanes), and the Cholesky factor of M.
 
@@ -126,7 +126,7 @@ def factorise(problem: Problem, A: Array, at: Iterate, work: Workspace) -> None:
     factor_lanes(work.M, d, LOST_PIVOT, work.lost, work.eta[SPARE], work.eta[SPARE + 1])
 
 
-@inner(fastmath=SUMS)
+@inner(allocates=True, fastmath=SUMS)
 def newton_step(problem: Problem, at: Iterate, work: Workspace, step: Iterate) -> None:
     """Newton step towards the products that the workspace sets as goals."""
     _, d, lanes = work.vectors.shape
