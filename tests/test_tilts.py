@@ -257,7 +257,7 @@ def test_evidence_and_intervals_agree(bound):
         inner = s.evidence(A, above=high - 0.2 * width)
         assert (inner.e_value <= 1 / ALPHA).all() and (inner.gap >= 0.0).all()
         plane = s.evidence(A, equal=high + 0.1 * width)
-        assert (plane.e_value > 1 / ALPHA).all() and np.isinf(plane.gap).all()
+        assert (plane.e_value > 1 / ALPHA).all() and (plane.gap < 0.1).all()
         wider = s.interval(A, alpha=0.001)
         assert (wider[0] < low).all() and (wider[1] > high).all()
 
