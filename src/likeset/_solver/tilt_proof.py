@@ -44,9 +44,9 @@ from likeset.curves import Curve
 ROUNDS = 16
 WORTH = 1e-3  # of what is open between theta_b and the first bound: a round that gains less is the last
 _FIRST_ROUNDS = 4  # for the M_k alone
-SHRINKING = 0.03  # of the ranges, in one round: less is as good as nothing
+SHRINKING = 0.06  # of the ranges, in one round: less is as good as nothing
 _MORE = np.array([0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0 - 1e-9])
-_NEIGHBOURS = 2  # weights on either side of the best one that the next round looks at
+_NEIGHBOURS = 1  # weights on either side of the best one that the next round looks at
 _RANGING = 3  # weights whose ellipsoids narrow the ranges
 _ROUNDING = 1e-9
 
@@ -121,7 +121,7 @@ class Proof:
             least = max(least, *(one.least for one in definite.values()))
             shrunk = 1.0 - float(np.sum(high - low)) / max(width, 1e-300)
             gained = before[0] - reach > WORTH * open_at_first or least - before[1] > WORTH
-            if not gained and shrunk < SHRINKING:
+            if reach <= 0.0 or least >= self.level or (not gained and shrunk < SHRINKING):
                 break
             middle = min(definite, key=lambda i: definite[i].reach)
             chosen = np.arange(max(middle - _NEIGHBOURS, 0), min(middle + _NEIGHBOURS + 1, len(weights)))
