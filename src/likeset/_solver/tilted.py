@@ -25,7 +25,7 @@ from likeset._solver.tilt_terms import Ratios, Tilt
 from likeset._typing import EPS, Array, IntArray, Mask
 
 OPEN = 0.01  # between theta_b and the bound, of the distance to the centre: as good as nothing
-_TRIES, _PART = 6, 0.3  # proofs from beyond an end, so far on the way to what is known
+_TRIES, _PART = 3, 0.5  # proofs from beyond an end, so far on the way to what is known
 _LESS = (0.0, 0.1, 0.3, 1.0, 3.0)  # nats below what is attained: levels above which log R is tried to be proved
 _PARALLEL = 1e-12
 _ABOVE = 4.0 * 2.0 ** np.arange(7)  # nats above the level: other levels that ranges are found for

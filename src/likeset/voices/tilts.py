@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from likeset._typing import Array, IntArray
-from likeset.curves import curve_derivatives
+from likeset.curves import Curve, curve_derivatives
 from likeset.embedded import Embedded
 from likeset.families.answers import information
 from likeset.families.base import Family
@@ -85,6 +85,7 @@ class Tilts(Directions):
         self._scale = 1.0  # information is that of every row
         self.ridge = 1.0 / bound**2 if bound < inf else 0.0
         self.believed = np.zeros(0)
+        self.totals = np.zeros(2)  # sums of a and s
         self.kept = 0
         self.numbers = np.zeros(16, dtype=np.int64)
         self.parts = np.zeros((16, 3 + len(first)))  # a, s, shift, and v of every contrast
@@ -104,13 +105,14 @@ class Tilts(Directions):
         """One observation at phi, which ``basis`` includes."""
         law, x = phi.law_or(self._family), phi.coordinates
         believed = np.pad(self.believed, (0, len(x) - len(self.believed)))
-        z = float(np.clip(x @ believed, -_FURTHEST_Z, _FURTHEST_Z))
+        shift = law.shift if isinstance(law, Shifted) and law.stays_shifted else 0.0
+        asked = float(x @ believed)
+        z = self._plausible(asked + shift, len(x)) - shift
         told = float(information(law, np.array([z]))[0])
         root = float(np.sqrt(min(max(told, 1e-12), 1e12))) if told > 0.0 else 1e-6
         with np.errstate(all="ignore"):  # numbers near the end of the range: the voice stays silent
             tilts, variances = self._tilts(basis, root * x)
             tilts = tilts / root
-            shift = law.shift if isinstance(law, Shifted) and law.stays_shifted else 0.0
             self._place(phi.index)
             number = self._alike(phi.index, shift, tilts, 1.0 / (root * np.sqrt(variances * self.rows)))
             tilts = tilts if number < 0 else self.parts[number, 3:]
@@ -123,12 +125,33 @@ class Tilts(Directions):
                 number = self.kept - 1
             self.parts[number, 0] += weight * float(a)
             self.parts[number, 1] += weight * float(s)
+        self.totals = self.totals + [weight * float(a), weight * float(s)]
         first = float(curve_derivatives(self._family.curve, np.array([z + shift]))[0][0])  # type: ignore[attr-defined]
-        step = weight * (float(s) - float(a) * first) * (self.inverse @ x)
-        size = abs(float(x @ step))
+        image = self.inverse @ x
+        with np.errstate(all="ignore"):
+            move = weight * (float(s) - float(a) * first)
+            size = abs(move * float(x @ image))
+            move *= min(1.0, _STEP / size if size > 0.0 else 1.0)
+            step = image * (move + (z - asked) / float(x @ image))  # what is implausible is given up first
         if np.isfinite(step).all():
-            believed = believed + step * min(1.0, _STEP / size if size > 0.0 else 1.0)
+            believed = believed + step
         self.believed = believed
+
+    def _plausible(self, z: float, dimension: int) -> float:
+        """A believed z, not too far from that of all outcomes so far, and further where they are many.
+
+        Without a bound the first estimates may be anything. A row that is believed to tell e^10 times as much as it
+        does would decide v for ever.
+        """
+        a, s = self.totals
+        if a > 0.0:
+            if self._family.curve is Curve.EXPONENTIAL:  # type: ignore[attr-defined]
+                middle = float(np.log((s + 0.5) / a))
+            else:
+                middle = float(np.log((s + 0.5) / (max(a - s, 0.0) + 0.5)))
+            reach = 1.0 + float(np.log1p(self.rows / dimension))
+            z = min(max(z, middle - reach), middle + reach)
+        return min(max(z, -_FURTHEST_Z), _FURTHEST_Z)
 
     def _place(self, index: int) -> None:
         if index >= len(self.latest):
@@ -162,7 +185,7 @@ class Tilts(Directions):
     def state(self) -> dict[str, Array]:
         """Everything needed to continue bit for bit."""
         return super().state() | {
-            "believed": self.believed, "numbers": self.numbers[: self.kept].astype(np.float64),
+            "believed": self.believed, "totals": self.totals, "numbers": self.numbers[: self.kept].astype(np.float64),
             "parts": self.parts[: self.kept],
         }  # fmt: skip
 
@@ -170,7 +193,7 @@ class Tilts(Directions):
         """The inverse of ``state``; ValueError if it is not that of these contrasts."""
         super().restore(state)
         shapes = {
-            "believed": (len(state["inverse"]),), "numbers": (len(state["parts"]),),
+            "believed": (len(state["inverse"]),), "totals": (2,), "numbers": (len(state["parts"]),),
             "parts": (len(state["numbers"]), self.parts.shape[1]),
         }  # fmt: skip
         for name, shape in shapes.items():
@@ -179,7 +202,7 @@ class Tilts(Directions):
         numbers = state["numbers"]
         if ((numbers < 0) | (numbers >= self.count) | (numbers != np.floor(numbers))).any():
             raise ValueError("rows belong to covariates that there are not")
-        self.believed = state["believed"].astype(np.float64)
+        self.believed, self.totals = (state[name].astype(np.float64) for name in ("believed", "totals"))
         self.kept = len(state["numbers"])
         self.numbers = np.concatenate([state["numbers"].astype(np.int64), np.zeros(16, dtype=np.int64)])
         self.parts = np.concatenate([state["parts"].astype(np.float64), np.zeros((16, self.parts.shape[1]))])
