@@ -135,7 +135,7 @@ def test_rows_that_are_one_say_what_they_say_one_by_one():
         before = directions.parts[: directions.kept].copy()
         sequence.update(x[s], y[s])
         after = directions.parts[: directions.kept]
-        changed = np.flatnonzero((after[: len(before), 0] != before[:, 0]))
+        changed = np.flatnonzero(after[: len(before), 0] != before[:, 0])
         heard = changed[0] if len(changed) else len(before) if len(after) > len(before) else None
         taken[s] = 0.0 if heard is None else after[heard, 3:]
     assert directions.kept < 100 and directions.parts[: directions.kept, 0].sum() == (taken != 0.0).any(axis=1).sum()

@@ -125,7 +125,7 @@ class Tilts(Directions):
                 number = self.kept - 1
             self.parts[number, 0] += weight * float(a)
             self.parts[number, 1] += weight * float(s)
-        self.totals = self.totals + [weight * float(a), weight * float(s)]
+        self.totals = self.totals + weight * np.array([float(a), float(s)])
         first = float(curve_derivatives(self._family.curve, np.array([z + shift]))[0][0])  # type: ignore[attr-defined]
         image = self.inverse @ x
         with np.errstate(all="ignore"):
