@@ -136,7 +136,12 @@ def growth_of_directions(sequence, x, theta, contrast, peek=0.0):
         basis, phi = after._running.ledger.embed(after._running.basis, np.asarray(x, dtype=float))
         if peek:
             tilts = directions._tilts
-            directions._tilts = lambda b, p, o=outcome, f=tilts: f(b, p) * (1.0 + peek * np.sign(o - z))
+
+            def peeking(b, p, o=outcome, f=tilts):
+                found, variances = f(b, p)
+                return found * (1.0 + peek * np.sign(o - z)), variances
+
+            directions._tilts = peeking
         directions.record(basis, phi, np.asarray(outcome), 1.0)
         p = np.exp(-0.5 * ((outcome - z) / sigma) ** 2) / (sigma * np.sqrt(2 * np.pi))
         growth += p * np.exp(log_ratio(directions) - before) * (y[1] - y[0])

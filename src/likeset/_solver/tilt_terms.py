@@ -2,23 +2,35 @@ r"""Likelihood ratios, and tilts of them along one contrast: sums that are conve
 
 M_k   likelihood ratios with their shares, sums of gain + a A(z) - s z over groups: convex in theta
 D_u = c_u + sum_r [ u v_r s_r - a_r (A(z_r + u v_r) - A(z_r)) ]: not convex
+
+A row's A may be that of z and an offset, A(z + o).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms, log_sum_exp
-from likeset._solver.problem import CurveTerms, VoiceTable
+from likeset._solver.problem import CompiledTerms, CurveTerms, VoiceTable
 from likeset._solver.voice_sums import group_pulls, voice_exponents
 from likeset._typing import Array, IntArray
-from likeset.curves import Curve, curve_derivatives
+from likeset.compiling import REORDER, kernel
+from likeset.curves import SOFTPLUS, Curve, curve_value, sigmoid
+from likeset.elementwise import FAR, exp_parts, log_parts
+from likeset.parts import worked_out
 
-_POINTS = 9  # at which the second derivative of tilted softplus terms is computed on a range
-_SOFTPLUS_FOURTH = 0.125  # the largest |A''''| of softplus
+
+@dataclass(frozen=True)
+class CurveSum:
+    """sum_i c_i A(z_i + o_i): ``index`` the covariate of every part, ``shifts`` its o, ``factors`` its c."""
+
+    index: IntArray
+    shifts: Array
+    factors: Array
 
 
 @dataclass(frozen=True)
@@ -27,28 +39,46 @@ class Ratios:
 
     X: Array
     owners: IntArray
-    terms: CurveTerms
+    terms: CompiledTerms
     gains: Array
     voices: VoiceTable
+    curve: Curve
 
-    def at(self, theta: Array) -> tuple[Array, Array, Array, Array]:
-        """Every M_k, its gradient, second derivatives of the groups' terms, and sizes that rounding goes by."""
+    def at(self, theta: Array) -> tuple[Array, Array, float]:
+        """Every M_k and its gradient, and what rounding goes by."""
         z = (self.X @ theta)[self.owners]
-        value, first, second = evaluate_terms(self.terms, z)
-        parts = self.gains + value
+        value, first, _ = evaluate_terms(self.terms, z)
         voices = self.voices
         slopes = np.zeros((len(voices.log_shares), self.X.shape[1]))
-        for k in range(len(slopes)):
-            members = voices.members[voices.starts[k] : voices.starts[k + 1]]
-            pulled = np.bincount(self.owners[members], first[members], minlength=len(self.X))
-            slopes[k] = pulled @ self.X
-        sizes = np.abs(self.gains) + np.abs(value) + np.abs(first * z)
-        return voice_exponents(voices, parts), slopes, second, sizes
+        gather(voices.starts, voices.members, first, self.owners, self.X, slopes)
+        sizes = float(np.abs(self.gains).sum() + np.abs(value).sum() + np.abs(first * z).sum())
+        return voice_exponents(voices, self.gains + value), slopes, sizes
 
-    def coefficients(self, shares: Array) -> Array:
-        """sum_k shares_k a_g over the groups of every covariate: what A'' is multiplied by in Phi."""
-        pulls = group_pulls(self.voices, shares, len(self.gains)) * self.terms.a
-        return np.bincount(self.owners, pulls, minlength=len(self.X)).astype(np.float64)
+    @worked_out
+    def _parts(self) -> tuple[IntArray, Array, Array]:
+        """Group, offset and a of every part of a loss: rows with offsets that no sum absorbs."""
+        assert not isinstance(self.terms, CurveTerms)
+        return self.terms.owners, self.terms.shifts_or_zero, self.terms.weights
+
+    def curved(self, shares: Array) -> CurveSum:
+        """The part of sum_k shares_k M_k that bends."""
+        pulls = group_pulls(self.voices, shares, len(self.gains))
+        if isinstance(self.terms, CurveTerms):  # of one covariate: a sum
+            factors = np.bincount(self.owners, pulls * self.terms.a, minlength=len(self.X)).astype(np.float64)
+            return CurveSum(np.arange(len(self.X)), np.zeros(len(self.X)), factors)
+        groups, shifts, a = self._parts
+        return CurveSum(self.owners[groups], shifts, pulls[groups] * a)
+
+
+@kernel()
+def gather(starts: IntArray, members: IntArray, first: Array, owners: IntArray, X: Array, slopes: Array) -> None:
+    """slopes[k] = sum of first_b x_b over the groups b of voice k."""
+    for k in range(starts.shape[0] - 1):
+        for i in range(starts[k], starts[k + 1]):
+            b = members[i]
+            row, slope = owners[b], first[b]
+            for j in range(X.shape[1]):
+                slopes[k, j] += slope * X[row, j]
 
 
 @dataclass(frozen=True)
@@ -67,56 +97,63 @@ class Tilt:
     logs: Array
     silent: float
 
-    def quieter(self, nats: float) -> Tilt:
-        """With so many nats less."""
-        return replace(self, logs=self.logs - nats, silent=self.silent - nats) if nats else self
-
-    def heights(self, curve: Curve, z: Array, u: Array, logs: Array) -> tuple[Array, Array, Array]:
-        """Every D_u at the z of the covariates, A(z + h) - A(z) differentiated once (rows by u), and sizes."""
-        at = z[self.index] + self.shifts
-        h = self.tilts[:, None] * u
-        with np.errstate(over="ignore", invalid="ignore"):
-            if curve is Curve.EXPONENTIAL:
-                growth = np.exp(at)[:, None] * np.expm1(h)
-                first = growth
-            else:
-                # log(1 + (e^h - 1) A'(z)), mirrored where h < 0: nothing cancels.
-                towards = np.where(h < 0.0, -at[:, None], at[:, None])
-                growth = np.log1p(np.expm1(np.abs(h)) / (1.0 + np.exp(-towards))) + np.minimum(h, 0.0)
-                far = np.logaddexp(0.0, at[:, None] + h) - np.logaddexp(0.0, at)[:, None]
-                growth = np.where(np.isfinite(growth), growth, far)
-                first = 1.0 / (1.0 + np.exp(-(at[:, None] + h))) - 1.0 / (1.0 + np.exp(-at))[:, None]
-            pushed = u * float(self.tilts @ self.s)
-            values = logs + pushed - self.a @ growth
-        sizes = np.abs(u) * float(np.abs(self.tilts) @ np.abs(self.s)) + self.a @ (np.abs(growth) + np.abs(h))
-        return np.where(np.isnan(values), -inf, values), first, sizes
-
     def log_ratio(self, curve: Curve, z: Array, rounding: float) -> tuple[float, float]:
         """log of the sum over all u, and the least it can be where every D_u is off by ``rounding`` of its size.
 
         Far from the data the D_u that say nothing are the difference of enormous numbers: their size is no matter.
         """
-        u, logs = np.concatenate([self.effects, -self.effects]), np.tile(self.logs, 2)
-        values, _, sizes = self.heights(curve, z, u, logs)
-        least = np.full(len(u), -inf)
+        u = np.concatenate([self.effects, -self.effects])
+        grown, sizes = np.zeros((2, len(self.effects))), np.zeros((2, len(self.effects)))
+        at = z[self.index] + self.shifts
+        with np.errstate(over="ignore", invalid="ignore"):
+            tilted_sums(int(curve), self.a, at, self.tilts, self.effects, grown, sizes)
+            values = np.tile(self.logs, 2) + u * float(self.tilts @ self.s) - grown.ravel()
+        sizes = np.abs(u) * float(np.abs(self.tilts) @ (np.abs(self.s) + self.a)) + sizes.ravel()
+        values, least = np.where(np.isnan(values), -inf, values), np.full(len(u), -inf)
         np.subtract(values, rounding * sizes, out=least, where=np.isfinite(values) & np.isfinite(sizes))
         found, lowered = log_sum_exp(np.array([np.append(values, self.silent), np.append(least, self.silent)]))
         return float(found), float(lowered)
 
-    def least_curvature(self, curve: Curve, low: Array, high: Array, u: Array, shares: Array) -> Array:
-        """A lower bound of the second derivative of sum_u shares_u D_u along every covariate, z in [low, high]."""
-        low, high = low[self.index] + self.shifts, high[self.index] + self.shifts
-        h = self.tilts[:, None] * u
-        if curve is Curve.EXPONENTIAL:
-            bend = -np.expm1(h) @ shares
-            found = bend * np.exp(np.where(bend > 0.0, low, high))
+
+@kernel(fastmath=REORDER)
+def tilted_sums(curve: int, a: Array, z: Array, tilts: Array, effects: Array, grown: Array, sizes: Array) -> None:
+    """Add a (A(z + h) - A(z)) of every row to ``grown``, and its size to ``sizes``: of h = u v, and of h = -u v.
+
+    softplus: with p = A'(|h|'s side) nothing cancels in  log(1 + p (e^|h| - 1)),  mirrored where h < 0.
+    """
+    furthest = 0.0
+    for k in range(effects.shape[0]):
+        furthest = max(furthest, effects[k])
+    for r in range(a.shape[0]):
+        # first the one of u and -u whose h is positive
+        up, v = (0, tilts[r]) if tilts[r] >= 0.0 else (1, -tilts[r])
+        if curve == SOFTPLUS:
+            if v * furthest <= FAR:
+                p, q = sigmoid(z[r]), sigmoid(-z[r])
+                for k in range(effects.shape[0]):
+                    h = v * effects[k]
+                    _, rest = exp_parts(h)
+                    rise, _ = log_parts(p * (rest + h))
+                    fall, _ = log_parts(q * (rest + h))
+                    grown[up, k] += a[r] * rise
+                    sizes[up, k] += a[r] * rise
+                    grown[1 - up, k] += a[r] * (fall - h)
+                    sizes[1 - up, k] += a[r] * (fall + h)
+            else:
+                base = curve_value(SOFTPLUS, z[r])
+                for k in range(effects.shape[0]):
+                    h = v * effects[k]
+                    rise, fall = curve_value(SOFTPLUS, z[r] + h) - base, curve_value(SOFTPLUS, z[r] - h) - base
+                    grown[up, k] += a[r] * rise
+                    sizes[up, k] += a[r] * (rise + base)
+                    grown[1 - up, k] += a[r] * fall
+                    sizes[1 - up, k] += a[r] * (h + base)
         else:
-            found = np.full(len(low), inf)
-            for part in np.linspace(0.0, 1.0, _POINTS):
-                at = low + part * (high - low)
-                here = curve_derivatives(curve, at)[1]
-                there = curve_derivatives(curve, at[:, None] + h)[1] @ shares
-                found = np.minimum(found, here * shares.sum() - there)
-            # Between two points it is no steeper than |h| |A''''|.
-            found -= _SOFTPLUS_FOURTH * (np.abs(h) @ shares) * (high - low) / (2 * (_POINTS - 1))
-        return np.bincount(self.index, self.a * found).astype(np.float64)
+            mass = a[r] * math.exp(z[r])
+            for k in range(effects.shape[0]):
+                h = v * effects[k]
+                rise, fall = mass * math.expm1(h), mass * math.expm1(-h)
+                grown[up, k] += rise
+                sizes[up, k] += rise
+                grown[1 - up, k] += fall
+                sizes[1 - up, k] -= fall

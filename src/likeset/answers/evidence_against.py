@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likeset._solver.linalg.threads import SingleThreadedBlas
-from likeset._typing import Array, IntArray, Mask
+from likeset._typing import Array, IntArray
 from likeset.answers.combinations import pairs_of_rows
 from likeset.answers.floor import find_floor
 from likeset.answers.hypotheses import EValue, least_evidence
+from likeset.answers.least_of_tilts import least_with_tilts
 from likeset.answers.margins import LINK, slope_of
 from likeset.answers.mean_contrasts import evidence_of_contrasts, evidence_of_pairs, scale_of
 from likeset.answers.points import against_points
@@ -77,7 +78,7 @@ def _against_contrasts(s: LikelihoodSet, X: Any, Y: Any, of: str, hypothesis: st
         rows, apart = slope * (first - second)[~asked], limit[~asked]
         found = _against_predictors(s, rows, hypothesis, apart if of == "difference" else np.log(apart))
         low[~asked], high[~asked] = found.log_e_value, found.log_e_value + found.gap
-    return _answer(s, low, high, np.zeros(n, dtype=bool))
+    return _answer(s, low, high)
 
 
 def _against_predictors(s: LikelihoodSet, x: Any, hypothesis: str, value: Any) -> EValue:
@@ -85,34 +86,29 @@ def _against_predictors(s: LikelihoodSet, x: Any, hypothesis: str, value: Any) -
     raw, inside, outside, limit, asked = _rows_and_limits(s, x, hypothesis, value)
     pairs, low, high = evidence_of_pairs(s, raw, limit, hypothesis)
     low, high = np.where(pairs, low, -inf), np.where(pairs, high, -inf)
-    bent = np.zeros(len(limit), dtype=bool)
     signs = {"below": (-1.0,), "above": (1.0,), "equal": (-1.0, 1.0)}[hypothesis]
     for question in np.unique(asked[~pairs]):
         rows, answering = (asked == question) & ~pairs, s if question < 0 else s._of_its_own(int(question))
         with SingleThreadedBlas():
+            if isinstance(answering._evidence, TiltedEvidence):
+                found = least_with_tilts(answering, inside[rows], outside[rows], limit[rows], hypothesis)
+                low[rows], high[rows] = found
+                continue
             floor = None if answering._evidence.says_nothing else find_floor(answering)
             for sign in signs:
-                asked_for = sign * inside[rows], outside[rows], sign * limit[rows]
-                least, most = least_evidence(answering, *asked_for, floor)
-                if isinstance(answering._evidence, TiltedEvidence):
-                    # Where no end can be proved at low levels, the convex part still says something.
-                    convex = answering._of(answering._evidence.others, answering.alpha)
-                    least = np.maximum(least, least_evidence(convex, *asked_for)[0])
-                    if hypothesis == "equal":
-                        bent |= rows  # without convexity a plane may be worse than both of its sides
+                least, most = least_evidence(answering, sign * inside[rows], outside[rows], sign * limit[rows], floor)
                 # of two sides the larger, by convexity
                 low[rows] = np.maximum(low[rows], least)
                 high[rows] = np.maximum(high[rows], most)
-    return _answer(s, low, high, bent)
+    return _answer(s, low, high)
 
 
-def _answer(s: LikelihoodSet, low: Array, high: Array, bent: Mask) -> EValue:
-    """The bounds, with nothing known of how good they are where a plane is ``bent``."""
+def _answer(s: LikelihoodSet, low: Array, high: Array) -> EValue:
+    """The bounds, or more where the pairs refute everything."""
     if s._refuted_by_pairs:  # every parameter is, whatever the hypothesis allows
         low = np.maximum(low, np.nextafter(-log(s.alpha), inf))
     gap = np.zeros(len(low))
     np.subtract(high, low, out=gap, where=high > low)
-    gap[bent] = inf
     return EValue(low, gap)
 
 

@@ -9,7 +9,7 @@ contrasts (:mod:`likeset._solver.tilted`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import inf, log
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from likeset._solver import Kernel
 from likeset._solver.evaluate import log_sum_exp
-from likeset._solver.problem import CurveTerms, VoiceTable
+from likeset._solver.problem import CompiledTerms, VoiceTable
 from likeset._solver.tilt_terms import Ratios, Tilt
 from likeset._solver.tilted import TiltedKernel
 from likeset._typing import Array
@@ -100,14 +100,12 @@ class TiltedEvidence(Evidence):
         """What answers for extrema and emptiness."""
         others = self.others
         terms, groups = self.terms, self.groups
-        if not isinstance(terms, CurveTerms) or not len(self.tilted.index) or others.says_nothing:
+        if not isinstance(terms, CompiledTerms) or not len(self.tilted.index) or others.says_nothing:
             return others.kernel
-        gains = np.where(np.isneginf(self.gains), 0.0, self.gains)
-        ratios = Ratios(groups.coordinates, groups.owners, terms, gains, self.audible)
-        level = self.threshold + self.charge
+        ratios = Ratios(groups.coordinates, groups.owners, terms, self.known_gains, self.audible, self.curve)
         return TiltedKernel(
-            others.kernel, ratios, self.contrasts, self._tilts, level, self.bound,
-            lambda points: self.log_ratio(points @ groups.coordinates.T),
+            lambda level: replace(others, threshold=level).kernel, ratios, self.contrasts, self._tilts, self.threshold,
+            self.bound, lambda points: self.log_ratio(points @ groups.coordinates.T),
         )  # fmt: skip
 
     def reweighted(self, weights: Array, threshold: float) -> Evidence:

@@ -122,14 +122,21 @@ class Contrasts(Announced):
         if form.curve is not Curve.QUADRATIC:
             if self.minus is not None:
                 return None
-            if not isinstance(family, CurveFamily) or not isinstance(space, Linear):
+            if not has_tilts(family, space):
                 raise InvalidArgumentError(
                     "voices",
                     self,
                     f"are not pairs of arms, which {family!r} needs in {space!r}",
                     "announce differences, Contrasts(arms, minus=control)",
                 )
-            return Tilts(space.covariates(self.A, "A"), family, space.bound)
+            return Tilts(space.covariates(self.A, "A"), family, space.bound)  # type: ignore[attr-defined]
         first = space.covariates(self.A, "A")
         second = None if self.minus is None else space.covariates(self.minus, "minus")
         return Directions(first, second, family, space.bound)
+
+
+def has_tilts(family: Family, space: Space) -> bool:
+    """Whether coefficients can be announced although the log-density is no quadratic: exponential families."""
+    form = canonical_form(family)
+    curved = form is not None and form.curve is not Curve.QUADRATIC
+    return curved and isinstance(family, CurveFamily) and isinstance(space, Linear)

@@ -181,7 +181,7 @@ class Directions:
     def record(self, basis: Basis, phi: Embedded, y: Array, weight: float) -> None:
         """One observation at phi, which ``basis`` includes."""
         x = np.array(phi.coordinates)
-        tilts = self._tilts(basis, x)
+        tilts, _ = self._tilts(basis, x)
         self._place(phi.index)
         if weight > 0.0 and tilts.any():
             a, s, _ = phi.law_or(self._family).statistics(y)
@@ -190,8 +190,8 @@ class Directions:
             sums = self.targets, self.rests, self.squares, self.pulls, self.loads[phi.index]
             add_measurement(x, float(s) / float(a), weight, tilts, *sums)
 
-    def _tilts(self, basis: Basis, x: Array) -> Array:
-        """v_s of every contrast, from the design alone; the row enters P."""
+    def _tilts(self, basis: Basis, x: Array) -> tuple[Array, Array]:
+        """v_s and q_s of every contrast, from the design alone; the row enters P."""
         self._embed(basis, x)
         inverse, variance, tilts = np.empty_like(self.inverse), np.empty_like(self.units), np.empty_like(self.units)
         tilts_at(x, self._contrasts, self.inverse, self.pulls, inverse, variance, tilts, np.empty((2, len(x))))
@@ -199,14 +199,14 @@ class Directions:
         self.rows += 1
         opened = self.units > 0.0
         if opened.all():
-            return tilts
+            return tilts, variance
         known = len(x) - self.ridge * float(np.trace(inverse))  # dimensions that the design has measured
         with np.errstate(all="ignore"):  # numbers near the end of the range: the voice stays silent
             variance = variance + self._beyond / self.ridge  # what no row has touched is known from the ridge alone
             ready = ~opened & (variance < MEASURED * self._sizes / self.ridge)
             if self.rows > ROWS_PER_DIMENSION * known and ready.any():
                 self.units = np.where(ready, 1.0 / (variance * max(self.rows - known, 1.0)), self.units)
-        return np.where(opened, tilts, 0.0)
+        return np.where(opened, tilts, 0.0), variance
 
     def _embed(self, basis: Basis, x: Array) -> None:
         """Contrasts in the basis, and room in P for its new vectors."""
