@@ -399,4 +399,4 @@ def test_an_interrupt_between_shares_leaves_the_set_as_it_was(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             s.upper(x)
     np.testing.assert_array_equal(s.upper(x[:5]), before)
-    assert progress._meters == 0
+    assert not progress.metering()

@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
@@ -22,11 +23,15 @@ EVERY = 0.5  # seconds between two showings
 Item = TypeVar("Item")
 
 
+class _Meter:
+    """A meter that is running."""
+
+
 Listener = Callable[[str, float | None, float], None]
 """Told what is being done, the share that is done (None: not known), and for how many seconds that is going on."""
 
 _inside = 0  # of something that shows its own progress
-_meters = 0  # that are running; the outermost one is shown
+_outermost: weakref.ref[_Meter] | None = None  # the meter that is shown; weakly, should an interrupt lose it
 _around: Callable[[float], None] | None = None  # the item that is being worked on, told its share by a meter inside
 _listener: Listener | None = None
 _ended = -math.inf  # when the last outermost meter ended
@@ -133,6 +138,11 @@ def so_far(what: str, done: float) -> str:
     return f"{what}, {done:,.0f} so far"
 
 
+def metering() -> bool:
+    """Whether a meter is running."""
+    return _outermost is not None and _outermost() is not None
+
+
 @contextmanager
 def meter(what: str, total: float) -> Iterator[Callable[[float], None]]:
     """A function that is told how much is done, and shows it once it takes long.
@@ -144,16 +154,17 @@ def meter(what: str, total: float) -> Iterator[Callable[[float], None]]:
     >>> with meter("searching", 10) as at:
     ...     at(3)
     """
-    global _meters, _around, _quiet_since, _ended, _running
-    outermost = _meters == 0
+    global _outermost, _around, _quiet_since, _ended, _running
+    this, outermost = _Meter(), not metering()
     began = shown = heard = time.monotonic()
-    if _meters == 0 and not _working and began - _ended > EVERY:
+    if outermost and not _working and began - _ended > EVERY:
         _quiet_since = began
     since = _quiet_since
     watched: bool | None = None if outermost and not _inside else False
     listener = _listener if outermost else None
     around, _around = _around, None
-    _meters += 1
+    if outermost:
+        _outermost = weakref.ref(this)
 
     def at(done: float) -> None:
         nonlocal shown, watched, heard
@@ -178,10 +189,9 @@ def meter(what: str, total: float) -> Iterator[Callable[[float], None]]:
     try:
         yield at
     finally:
-        _meters -= 1
         _around = around
         if outermost:
-            _running, _ended = None, time.monotonic()
+            _outermost, _running, _ended = None, None, time.monotonic()
         if listener is not None and heard != began:
             listener("", None, 0.0)  # what comes now keeps no meter
         if watched and shown != began:
@@ -196,7 +206,7 @@ def working(what: str) -> Iterator[None]:
     step of a meter takes long, a thread keeps the line up to date. For whole tasks, not for what is done in a loop.
     """
     global _working, _quiet_since
-    if _working or _meters or not somebody_watches():
+    if _working or metering() or not somebody_watches():
         yield
         return
     began = _quiet_since = time.monotonic()

@@ -132,7 +132,9 @@ class Tilts(Directions):
             move = weight * (float(s) - float(a) * first)
             size = abs(move * float(x @ image))
             move *= min(1.0, _STEP / size if size > 0.0 else 1.0)
-            step = image * (move + (z - asked) / float(x @ image))  # what is implausible is given up first
+            along = float(x @ image)
+            given_up = (z - asked) / along if along > 0.0 else 0.0  # what is implausible goes first
+            step = image * (move + given_up)
         if np.isfinite(step).all():
             believed = believed + step
         self.believed = believed
