@@ -98,3 +98,16 @@ def test_the_version_is_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == ls.__version__
     assert f"\nversion: {ls.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("Bernouli", "Bernoulli"), ("guassian", "Gaussian"), ("Studdy", "Study"), ("predictor", "predictors")],
+)
+def test_a_misspelt_name_is_told_what_was_meant(name: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=f"'likeset' has no attribute '{name}'; did you mean '{meant}'") as error:
+        getattr(ls, name)
+    assert error.value.name == name
+    with pytest.raises(AttributeError, match=r"has no attribute 'nothing_like_it'$"):
+        ls.nothing_like_it  # noqa: B018
+    assert not hasattr(ls, name)

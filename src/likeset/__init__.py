@@ -12,7 +12,22 @@ import lazy_loader
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_loaded, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 _MODULES = ("bandits", "checks", "errors", "families", "plots", "predictors", "sklearn", "spaces", "study")
 # Modules are there for those who look into them, without being part of `from likeset import *`.
 __all__ = [name for name in __all__ if name not in _MODULES]
+
+
+def __getattr__(name: str) -> object:
+    """A public name, loaded now; for one that is not there, what may have been meant."""
+    try:
+        return _loaded(name)
+    except AttributeError:
+        known = [*__all__, *_MODULES]
+        if name in known:  # something is wrong inside of it
+            raise
+        from difflib import get_close_matches
+
+        alike = [] if name.startswith("_") else get_close_matches(name, known, 1, 0.75)
+        meant = f"; did you mean {alike[0]!r}?" if alike else ""
+        raise AttributeError(f"module 'likeset' has no attribute {name!r}{meant}", name=name) from None
