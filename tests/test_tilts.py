@@ -522,3 +522,40 @@ def test_ends_where_tilts_overflow(family, seed):
     found = found[sequence.set.contains(found)]
     assert len(found) > 20
     assert ((low <= found) & (found <= high)).all()
+
+
+# -- rows that are hardly another question, and data without an end ------------------------------------------------
+
+
+@pytest.mark.parametrize("simultaneous", (True, False))
+@pytest.mark.parametrize("family", (ls.Poisson(), ls.Bernoulli()), ids=repr)
+def test_a_row_that_is_nearly_an_announced_one_is_another_question(family, simultaneous):
+    """Across a small angle theta may be large: (1, 1e-6)'theta is not theta_1 where theta_2 is 4e5."""
+    theta, asked = np.array([0.3, 4e5]), np.array([1.0, 1e-6])
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        x = np.column_stack([np.ones(300), rng.normal(size=300) / 1e6])
+        seq = ls.ConfidenceSequence(family, ls.Linear(2), voices=ls.Contrasts(np.eye(2), simultaneous=simultaneous))
+        seq.update(x, family.sample(x @ theta, rng))
+        s = seq.set
+        if s.contains(theta):
+            low, high = s.interval(asked)
+            assert low[0] <= asked @ theta <= high[0]
+        most = s.log_ratio(theta) + 1e-9 if simultaneous else np.log(20)  # that of the question's own set is not told
+        assert s.evidence(asked, above=float(asked @ theta)).log_e_value[0] <= most
+        own = s.upper(np.eye(2))
+        np.testing.assert_allclose(s.upper(0.1 * np.eye(2)), 0.1 * own, rtol=1e-9)  # a multiple is the same question
+        np.testing.assert_allclose(s.lower(-7.0 * np.eye(2)), -7.0 * own, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dim", (2, 3, 5))
+def test_proofs_that_are_none_are_left_out(dim):
+    """Separable outcomes bend the proof's quadratic downwards by so much that its entries overflow."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(60, dim))
+        seq = ls.ConfidenceSequence(ls.Bernoulli(), ls.Linear(dim, 3.0), voices=ls.Contrasts(np.eye(dim)))
+        seq.update(x, (x[:, 0] > 0).astype(float))
+        low, high = seq.set.interval(np.eye(dim))
+        assert (high <= 3.0 + 1e-9).all() and (low >= -3.0 - 1e-9).all() and low[0] > 0.0
+        assert seq.set.evidence(np.eye(dim)[0], below=0.0).log_e_value[0] > np.log(20)

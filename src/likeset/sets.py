@@ -162,7 +162,8 @@ class LikelihoodSet(Answering):
         """(lower, upper) for every row of X; with ``alpha``, at another error level than the set's own.
 
         R does not depend on alpha, the set at another level is { R <= 1/alpha } of the same R: all levels come from one
-        snapshot and are nested. Shares of windows and voices of patience belong to R and stay as they are. The
+        snapshot and are nested (but for ends of announced contrasts that are proved level by level, docs/contrasts.md:
+        outward, not always the nearest). Shares of windows and voices of patience belong to R and stay as they are. The
         guarantee is for a level chosen without looking at the data; what these say themselves is :meth:`evidence`.
         """
         inside, outside = self._directions(X)

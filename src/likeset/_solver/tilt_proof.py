@@ -190,9 +190,13 @@ def ranges_of_ratios(ratios: Ratios, theta: Array, level: float, low: Array, hig
 
 def _root_of_inverse(H: Array) -> Array | None:
     """A root with H^-1 <= root root', None if H may not be positive definite."""
-    if not np.isfinite(H).all():
+    if not (np.isfinite(H).all() and (np.diag(H) > 0.0).all()):
         return None
-    size = np.sqrt(np.maximum(np.diag(H), 1e-300))
-    w, E = np.linalg.eigh(H / np.outer(size, size))
+    size = np.sqrt(np.diag(H))
+    with np.errstate(over="ignore"):
+        scaled = H / size / size[:, None]
+    if not (np.abs(scaled) <= 2.0).all():  # of a positive definite one no entry is above one
+        return None
+    w, E = np.linalg.eigh(scaled)
     w = w - 1e-10 * float(np.abs(w).max())  # for the rounding of H
     return (E / np.sqrt(w)) / size[:, None] if w[0] > 1e-9 else None

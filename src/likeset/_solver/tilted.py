@@ -98,7 +98,8 @@ class TiltedKernel(Kernel):
     def _scale(self) -> Array:
         """A metric, rows W of |W delta|."""
         values, _, _ = self._ratios.at(self.centre)
-        w, E = np.linalg.eigh(self._hessian(self.centre, np.exp(values - np.logaddexp.reduce(values))))
+        H = self._hessian(self.centre, np.exp(values - np.logaddexp.reduce(values)))
+        w, E = np.linalg.eigh(H if np.isfinite(H).all() else np.eye(len(H)))
         return np.sqrt(np.maximum(w, 1e-12 * max(float(w.max()), 1e-300)))[:, None] * E.T
 
     def _ranges_at(self, level: float) -> Ranges | None:
@@ -124,7 +125,7 @@ class TiltedKernel(Kernel):
     # -- directions -----------------------------------------------------------------------------------------------
 
     def _which(self, A: Array) -> tuple[IntArray, Mask]:
-        """The contrast that every direction is a multiple of, -1 for none, and whether a positive one."""
+        """The contrast that every direction nearly is a multiple of, -1 for none, and whether a positive one."""
         lengths, own = np.linalg.norm(A, axis=1), np.linalg.norm(self._contrasts, axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             cosines = (A / lengths[:, None]) @ (self._contrasts / own[:, None]).T
@@ -140,7 +141,7 @@ class TiltedKernel(Kernel):
         which, along = self._which(A)
         for i in np.flatnonzero(which >= 0):
             end = self._end(int(which[i]), bool(along[i]))
-            upper[i] = min(upper[i], self._scaled(end, A[i], int(which[i])))
+            upper[i] = min(upper[i], self._scaled(end, A[i], int(which[i]), bool(along[i])))
             points[i] = end.point
         for row in range(len(A)):
             points[row] = self._pulled_in(points[row])
@@ -153,13 +154,25 @@ class TiltedKernel(Kernel):
         which, along = self._which(A)
         for i in np.flatnonzero((which >= 0) & (outside == 0.0)):
             end = self._end(int(which[i]), bool(along[i]))
-            upper[i] = min(upper[i], self._scaled(end, A[i], int(which[i])))
+            upper[i] = min(upper[i], self._scaled(end, A[i], int(which[i]), bool(along[i])))
         return upper
 
-    def _scaled(self, end: End, a: Array, contrast: int) -> float:
-        """The bound of a multiple of the contrast."""
-        found = end.upper * float(np.linalg.norm(a) / np.linalg.norm(self._contrasts[contrast]))
-        return found + 8 * EPS * abs(found)
+    def _scaled(self, end: End, a: Array, contrast: int, along: bool) -> float:
+        """The bound of a = s c + r: s times that of the contrast c, and the most that r'theta can be.
+
+        A row that is a multiple of c as it was given may not be one in the coordinates of the basis, by rounding; and
+        however small the angle is, theta may be large across it.
+        """
+        own = self._contrasts[contrast] if along else -self._contrasts[contrast]
+        share = float(a @ own) / float(own @ own)
+        rest, size = a - share * own, float(np.linalg.norm(a))
+        length = float(np.linalg.norm(rest))
+        more = length * self._bound if length > 0.0 else 0.0
+        if more > 64 * EPS * size * self._bound or more == inf:
+            more = min(more, float(self._outer.bounds(rest[None], np.zeros(1))[0]))
+        found = share * end.upper
+        reach = size * (float(np.linalg.norm(self.centre)) + float(np.linalg.norm(end.point)))
+        return found + more + 8 * EPS * (abs(found) + abs(more) + (reach if reach < inf else 0.0))
 
     @worked_out
     def _attained(self) -> bool:

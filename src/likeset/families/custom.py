@@ -209,9 +209,10 @@ class CustomFamily:
             return panels(np.concatenate([left, 1.0 - left]))
         if self.support == "positive":
             return panels(doubling)
-        centres = np.concatenate([[0.0], np.linspace(np.min(z), np.max(z), 5)])
+        low, high = z.min(), z.max()
+        centres = np.array([0.0, low]) if low == high else np.concatenate([[0.0], np.linspace(low, high, 5)])
         line = np.concatenate([-doubling[::-1], doubling])
-        return panels(np.unique(np.add.outer(centres, line).round(12)), nodes_per_panel=10)
+        return panels(np.add.outer(centres, line).round(12), nodes_per_panel=10)
 
     def breakpoints(self, z: float) -> Array:
         """Edges of panels over y for densities like p(. | z): every scale from e^-|z| to e^|z|, and more."""
