@@ -93,7 +93,8 @@ def _maximise(
     leaving, spill = split(s.space.bound, inside, outside)
     values, upper, points = np.empty(len(inside)), spill, np.empty((len(inside), inside.shape[1] + 1))
     with SingleThreadedBlas():
-        for rows, kernel in kernels:
+        for mask, kernel in kernels:
+            rows = slice(None) if np.count_nonzero(mask) == len(mask) else mask
             starts = None if near is None else near[rows]
             found = kernel.solve(inside[rows], outside=leaving[rows], near=starts)
             values[rows], points[rows] = found.values, found.points

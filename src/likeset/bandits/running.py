@@ -134,6 +134,8 @@ class RunningBounds:
 
     def _refuse_crossing(self, slots: Slots) -> None:
         low, high = self.floor[slots], self.ceiling[slots]
+        if not np.count_nonzero(low > high):
+            return
         if (low > high + 4 * tie_width(np.concatenate([low, high]))).any():
             raise EmptySetError(self.alpha)
 

@@ -69,7 +69,8 @@ def place_witnesses(space: Any, sign: float, rows: Array, inside: Array, ceiling
     values may lose the first, where a section barely leaves the span of those seen.
     """
     maximisers = inside[len(inside) - len(rows) :]
-    centre = np.tile(inside.mean(axis=0), (len(maximisers), 1))
+    centre = np.empty(maximisers.shape)
+    centre[:] = inside.mean(axis=0)
     values_of = reader_at(space, rows)
     low, high = sign * values_of(centre), sign * values_of(maximisers)
     goal = ceilings + _REACH * (1.0 + np.abs(ceilings))

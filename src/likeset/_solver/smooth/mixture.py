@@ -86,9 +86,11 @@ class Prepared(Kernel):
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:
         near = np.zeros((0, A.shape[1])) if near is None else near
         length = np.sqrt(np.einsum("ij,ij->i", A, A))
-        moving = length > 0.0
-        points, upper = np.tile(self.centre, (len(A), 1)), np.zeros(len(A))
-        if moving.any():
+        points, upper = np.empty(A.shape), np.zeros(len(A))
+        points[:] = self.centre
+        count = np.count_nonzero(length)
+        moving = slice(None) if count == len(A) else length > 0.0  # nearly always all of them: no copies
+        if count:
             unit = A[moving] / length[moving, None]
             turned = unit @ self.axes
             starts = near
@@ -249,27 +251,35 @@ def look_at(target: MixtureSet, theta: Array) -> Look:
     z = target.X @ theta
     heights, first, second = evaluate_terms(terms, z)
     # Every z_b may be off by this much.
-    off = (8 + len(theta)) * EPS * np.sqrt(np.einsum("ij,ij->i", target.X, target.X)) * float(np.linalg.norm(theta))
-    size = term_sizes(terms, z, heights) + np.abs(gains)
-    exponents, sizes = voice_exponents(windows, np.stack([gains + heights, size]))
+    off = (8 + len(theta)) * EPS * math.sqrt(float(theta @ theta)) * np.sqrt(np.einsum("ij,ij->i", target.X, target.X))
+    sums = np.empty((4, len(z)))  # of every voice: M_k, what its rounding is proportional to, and two about ``off``
+    sums[0], sums[1] = gains + heights, term_sizes(terms, z, heights) + np.abs(gains)
+    sums[2], sums[3] = _parts_of_positions(target, terms, first, off)
+    exponents, sizes, floor, spread = voice_exponents(windows, sums)
     err = 64 * EPS * (float(sizes.max(initial=0.0)) + abs(target.level) + 1.0)
-    err += _error_of_positions(target, terms, first, off)
+    err += _error_of_positions(target, floor, spread - windows.log_shares)
     return Look(z, first, second, exponents, float(log_sum_exp(exponents)), err)
 
 
-def _error_of_positions(target: MixtureSet, terms: CompiledTerms, slopes: Array, off: Array) -> float:
-    """What errors of the z_b, ``off``, are worth in M_k on C, for the worst k.
+def _parts_of_positions(target: MixtureSet, terms: CompiledTerms, slopes: Array, off: Array) -> tuple[Array, Array]:
+    """Of every term its minimum and its curvature times the square of ``off``, if they are quadratic; otherwise nothing
+    and its slope times ``off``.
+    """
+    if not (isinstance(terms, CurveTerms) and is_quadratic(terms)):
+        return np.zeros(len(off)), np.abs(slopes) * off
+    lowest = target.gains - 0.5 * np.divide(terms.s**2, terms.a, out=np.zeros_like(terms.s), where=terms.a > 0)
+    return lowest, terms.a * off**2
+
+
+def _error_of_positions(target: MixtureSet, floor: Array, spread: Array) -> float:
+    """What errors of the z_b, ``off``, are worth in M_k on C, for the worst k, from the sums of their parts.
 
     Of quadratic terms we know the slopes on all of C, as in ``seen_from``: the sum of
     phi_b'^2 / (2 a_b) is the height of M_k above the minima of its terms, and M_k <= level - log pi_k.
     """
-    lone = target.voices.log_shares
-    if not (isinstance(terms, CurveTerms) and is_quadratic(terms)):
-        return float(np.max(voice_exponents(target.voices, np.abs(slopes) * off) - lone, initial=0.0))
-    lowest = target.gains - 0.5 * np.divide(terms.s**2, terms.a, out=np.zeros_like(terms.s), where=terms.a > 0)
-    floor, spread = voice_exponents(target.voices, np.stack([lowest, terms.a * off**2]))
-    spread -= lone
-    return float(np.max(np.sqrt(2.0 * np.maximum(target.level - floor, 0.0) * spread) + 0.5 * spread, initial=0.0))
+    if is_quadratic(target.terms):
+        spread = np.sqrt(2.0 * np.maximum(target.level - floor, 0.0) * spread) + 0.5 * spread
+    return float(spread.max(initial=0.0))
 
 
 def evaluate(target: MixtureSet, theta: Array) -> Evaluation:
