@@ -102,7 +102,7 @@ def test_the_version_is_the_same_everywhere():
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [("Bernouli", "Bernoulli"), ("guassian", "Gaussian"), ("Studdy", "Study"), ("predictor", "predictors")],
+    [("Bernouli", "Bernoulli"), ("Poison", "Poisson"), ("laplace", "Laplace"), ("predictor", "predictors")],
 )
 def test_a_misspelt_name_is_told_what_was_meant(name: str, meant: str) -> None:
     with pytest.raises(AttributeError, match=f"'likeset' has no attribute '{name}'; did you mean '{meant}'") as error:
