@@ -62,7 +62,7 @@ class Prepared(Kernel):
             Xt = np.ascontiguousarray(X.T)
             problem = problem._replace(X=X, Xt=Xt, centre=with_zero(problem.centre))
         if start is not None:
-            delta, cone = np.pad(start.delta, ((0, 1), (0, 0))), np.pad(start.cone, ((0, 0), (0, 1), (0, 0)))
+            delta, cone = with_zero(start.delta), np.pad(start.cone, ((0, 0), (0, 1), (0, 0)))
             start = start._replace(delta=delta, cone=cone)
         return replace(self, centre=with_zero(self.centre), problem=problem, start=start)
 

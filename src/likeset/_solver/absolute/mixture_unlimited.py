@@ -17,7 +17,7 @@ import numpy as np
 
 from likeset._solver.absolute.mixture import ceilings, memberships, prepare
 from likeset._solver.evaluate import term_values
-from likeset._solver.problem import Kernel, MixtureSet, PointTerms, Solution
+from likeset._solver.problem import Kernel, MixtureSet, PointTerms, Solution, with_zero
 from likeset._solver.span import Span
 from likeset._solver.through import Through
 from likeset._typing import EPS, Array
@@ -38,7 +38,7 @@ class Prepared(Through):
     def padded(self) -> Prepared:
         """The same with a coordinate outside the span."""
         assert self.span.basis is not None
-        basis = np.pad(self.span.basis, ((0, 1), (0, 0)))
+        basis = with_zero(self.span.basis)
         return Prepared(self.inner, Span(basis, False, self.span.dimension + 1))
 
     def _solve(self, A: Array, near: Array | None, tolerance: float) -> Solution:

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from likeset._solver.evaluate import evaluate_terms, log_sum_exp
-from likeset._solver.problem import CurveTerms, Kernel, MixtureSet, Solution, VoiceTable
+from likeset._solver.problem import CurveTerms, Kernel, MixtureSet, Solution, VoiceTable, with_column
 from likeset._solver.through import Through
 from likeset._solver.voice_sums import group_pulls
 from likeset._typing import EPS, Array, IntArray
@@ -78,7 +78,7 @@ class Enclosed(Through):
         upper, kept = values.copy(), outside == 0.0
         if kept.any():
             found = self.solve(A[kept], tolerance, near=None if near is None else near[kept])
-            values[kept], upper[kept], points[kept] = found.values, found.upper, np.pad(found.points, ((0, 0), (0, 1)))
+            values[kept], upper[kept], points[kept] = found.values, found.upper, with_column(found.points)
         return Solution(values, points, upper)
 
 
